@@ -1,0 +1,32 @@
+#include "gridless/base/diagnostic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gridless {
+
+std::string SourceLoc::str() const {
+  return known() ? fmt::format("{}:{}", file, line) : "unknown location";
+}
+
+std::string Diagnostic::str() const {
+  std::string out = fmt::format("{}: {}: {}", where.str(),
+                                severity == Severity::kError ? "error" : "warning", message);
+  for (const std::string& note : notes) out += "\n  note: " + note;
+  if (!hint.empty()) out += "\n  hint: " + hint;
+  return out;
+}
+
+bool has_errors(const Diagnostics& list) {
+  return std::ranges::any_of(
+      list, [](const Diagnostic& d) { return d.severity == Diagnostic::Severity::kError; });
+}
+
+std::string to_string(const Diagnostics& list) {
+  std::string out;
+  for (const Diagnostic& d : list) out += d.str() + "\n";
+  return out;
+}
+
+}  // namespace gridless
