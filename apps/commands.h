@@ -1,0 +1,13 @@
+// The list of subcommands. Each add_x, in apps/x.cc, adds one subcommand to `app`; its callback
+// runs after the whole command line has been parsed and writes the exit status (apps/common.h) to
+// `exit_code`, which outlives the call. register_commands() in main.cc calls them in help order.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace gridless::apps {
+
+// Running a model.
+void add_models(CLI::App& app, int& exit_code);
+
+}  // namespace gridless::apps

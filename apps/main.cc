@@ -1,0 +1,123 @@
+// The `gridless` command: parses the command line, runs one subcommand, returns its exit status.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/commands.h"
+#include "apps/common.h"
+#include "gridless/base/cpu_features.h"
+
+namespace gridless::apps {
+namespace {
+
+// In the order of --help. A new subcommand: declare it in commands.h, add it to its group here.
+void register_commands(CLI::App& app, int& exit_code) {
+  // Running a model.
+  add_models(app, exit_code);
+  // Looking at weights.
+
+  // Text on its way in and out of a model.
+
+  // Kernels: run one on data, compile one for TPU.
+
+  // Measuring.
+}
+
+std::string version() {
+  return fmt::format("gridless {}\nisa {}", GRIDLESS_VERSION, isa_name(active_isa()));
+}
+
+std::vector<std::string> command_names(CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  return names;
+}
+
+// The long option names of a subcommand, with their dashes.
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
+  const std::string name = nearest(word, known);
+  return name.empty() ? "" : fmt::format(" Did you mean '{}'?", name);
+}
+
+// One sentence on what is wrong with the command line and one on what to do about it.
+int explain(CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  CLI::App& command = parsed.empty() ? app : *parsed.front();
+  const std::string name = parsed.empty() ? "gridless" : "gridless " + command.get_name();
+  std::string message = error.what();
+  // A word that nothing claimed is the likely cause of whatever else is missing.
+  if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
+    const std::string word = extras.front().substr(0, extras.front().find('='));
+    message = word.starts_with("-") ? fmt::format("unknown option '{}'.{}", word,
+                                                  did_you_mean(word, option_names(command)))
+                                    : fmt::format("unexpected argument '{}'.", word);
+  } else if (!message.ends_with('.')) {
+    message += '.';
+  }
+  fmt::print(stderr, "{}: {} See '{} --help'.\n", name, message, name);
+  return kBadInput;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{
+      "A whole LLM decode step as one kernel: written once, run on the CPU, compiled for "
+      "TPU v7.",
+      "gridless"};
+  app.option_defaults()->always_capture_default();
+  app.set_version_flag("--version", version,
+                       "Print the version, the instruction set in use and libtpu");
+  app.require_subcommand(1);
+  set_examples(&app, {"gridless models", "gridless COMMAND --help"});
+  int exit_code = kDone;
+  register_commands(app, exit_code);
+
+  if (const Result<Isa> isa = requested_isa(); !isa) return report(isa.error());
+  if (argc < 2) {
+    fmt::print(stderr, "{}", app.help());
+    return kBadInput;
+  }
+  // CLI11 would call a misspelt subcommand a missing one.
+  const std::string first = argv[1];
+  if (const std::vector<std::string> names = command_names(app);
+      !first.starts_with("-") && std::ranges::find(names, first) == names.end()) {
+    fmt::print(stderr, "gridless: unknown command '{}'.{} See 'gridless --help'.\n", first,
+               did_you_mean(first, names));
+    return kBadInput;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return explain(app, error);
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace gridless::apps
+
+int main(int argc, char** argv) {
+  try {
+    return gridless::apps::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "gridless: out of memory\n");
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gridless: internal error: {}\n", error.what());
+  }
+  return gridless::apps::kMachineFault;
+}

