@@ -18,7 +18,8 @@ Utf8Char utf8_before(std::string_view text, size_t pos) {
 
 int32_t AddedTokenMatcher::child(int32_t node, unsigned char byte) const {
   const auto& list = nodes_[node].children;
-  const auto it = std::lower_bound(list.begin(), list.end(), std::pair<unsigned char, int32_t>{byte, -1});
+  const auto it =
+      std::lower_bound(list.begin(), list.end(), std::pair<unsigned char, int32_t>{byte, -1});
   return it != list.end() && it->first == byte ? it->second : -1;
 }
 

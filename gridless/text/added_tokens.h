@@ -1,6 +1,6 @@
-// Added tokens: strings that become one id wherever they occur, before any word splitting. Semantics of
-// Hugging Face tokenizers: leftmost longest match; `normalized` ones are looked for after
-// normalisation, the others in the raw text.
+// Added tokens: strings that become one id wherever they occur, before any word splitting.
+// Semantics of Hugging Face tokenizers: leftmost longest match; `normalized` ones are looked for
+// after normalisation, the others in the raw text.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ namespace gridless::text {
 struct AddedToken {
   int32_t id = -1;
   std::string content;
-  bool special = false;      // control tokens: text only where the caller allows it, dropped on decoding
+  bool special =
+      false;  // control tokens: text only where the caller allows it, dropped on decoding
   bool normalized = false;
-  bool single_word = false;  // not inside a word
+  bool single_word = false;             // not inside a word
   bool lstrip = false, rstrip = false;  // swallow the white space beside it
 };
 

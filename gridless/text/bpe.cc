@@ -8,7 +8,8 @@
 namespace gridless::text {
 namespace {
 
-// GPT-2's table: printable Latin-1 stands for itself, the other 68 bytes for U+0100 onwards, in order.
+// GPT-2's table: printable Latin-1 stands for itself, the other 68 bytes for U+0100 onwards, in
+// order.
 struct ByteTable {
   std::array<char32_t, 256> to_char{};
   std::array<int, 324> to_byte{};
@@ -51,7 +52,8 @@ std::string bytes_to_byte_level(std::string_view bytes) {
   return out;
 }
 
-Bpe::Bpe(const std::array<int32_t, 256>& byte_ids, const std::vector<Merge>& merges, int32_t unknown)
+Bpe::Bpe(const std::array<int32_t, 256>& byte_ids, const std::vector<Merge>& merges,
+         int32_t unknown)
     : byte_ids_(byte_ids), unknown_(unknown) {
   const size_t capacity = std::bit_ceil(std::max<size_t>(16, merges.size() * 2));
   slots_.resize(capacity);

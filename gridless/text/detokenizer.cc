@@ -22,7 +22,8 @@ std::string Utf8Stream::push(std::string_view bytes) {
   while (pos < pending_.size()) {
     const Utf8Char c = utf8_at(pending_, pos);
     if (c.status == Utf8Status::kIncomplete) break;
-    if (c.status == Utf8Status::kMalformed && half_surrogate(std::string_view(pending_).substr(pos))) {
+    if (c.status == Utf8Status::kMalformed &&
+        half_surrogate(std::string_view(pending_).substr(pos))) {
       break;
     }
     append_utf8(out, c.code_point);

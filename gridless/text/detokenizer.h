@@ -9,8 +9,8 @@
 
 namespace gridless::text {
 
-// Bytes in, valid UTF-8 out. An incomplete tail is held back; malformed bytes become U+FFFD at once,
-// one per maximal subpart, as CPython's incremental decoder with errors="replace" does it.
+// Bytes in, valid UTF-8 out. An incomplete tail is held back; malformed bytes become U+FFFD at
+// once, one per maximal subpart, as CPython's incremental decoder with errors="replace" does it.
 class Utf8Stream {
  public:
   std::string push(std::string_view bytes);

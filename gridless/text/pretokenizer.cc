@@ -131,7 +131,8 @@ Result<NamedPreTokenizer> named_pre_tokenizer(std::string_view name) {
     return out;
   }
   return input_error(
-      "the pre-tokeniser '{}' (tokenizer.ggml.pre) is not known; known are {}. A tokenizer.json of the "
+      "the pre-tokeniser '{}' (tokenizer.ggml.pre) is not known; known are {}. A tokenizer.json of "
+      "the "
       "same model works as well",
       name, known);
 }

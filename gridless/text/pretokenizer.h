@@ -1,5 +1,5 @@
-// Pre-tokenisation: the text between special tokens is cut into words, and merges never cross a cut.
-// A chain of steps, each of which cuts every piece of the step before (tokenizers' Sequence).
+// Pre-tokenisation: the text between special tokens is cut into words, and merges never cross a
+// cut. A chain of steps, each of which cuts every piece of the step before (tokenizers' Sequence).
 #pragma once
 
 #include <string_view>
@@ -28,8 +28,8 @@ struct PreTokenizer {
 // The patterns that GGUF files name by `tokenizer.ggml.pre`.
 struct NamedPreTokenizer {
   PreTokenizer steps;
-  bool nfc = false;           // the original tokenizer normalises first; GGUF has no field for it
-  bool ignore_merges = false; // words that are tokens skip merging
+  bool nfc = false;            // the original tokenizer normalises first; GGUF has no field for it
+  bool ignore_merges = false;  // words that are tokens skip merging
 };
 Result<NamedPreTokenizer> named_pre_tokenizer(std::string_view name);
 

@@ -10,7 +10,8 @@ namespace gridless::text {
 namespace {
 
 // A pattern that needs more steps than this for one match is hostile, not slow: the published
-// pre-tokenisers need a handful of steps per byte. The share per byte lets a megabyte of spaces pass.
+// pre-tokenisers need a handful of steps per byte. The share per byte lets a megabyte of spaces
+// pass.
 constexpr uint32_t kStepsPerMatch = 1'000'000;
 constexpr uint32_t kStepsPerByte = 64;
 constexpr uint32_t kStepsCap = 2'000'000'000;
@@ -51,9 +52,8 @@ Result<Regex> Regex::compile(std::string_view pattern, bool literal) {
   PCRE2_SIZE offset = 0;
   const uint32_t options =
       literal ? PCRE2_UTF | PCRE2_LITERAL : PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C;
-  pcre2_code* compiled =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(), options,
-                    &code, &offset, nullptr);
+  pcre2_code* compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
+                                       translated.size(), options, &code, &offset, nullptr);
   if (compiled == nullptr) {
     return input_error("the pre-tokeniser pattern does not compile at offset {}: {} (pattern: {})",
                        offset, pcre2_message(code), pattern);
@@ -61,8 +61,9 @@ Result<Regex> Regex::compile(std::string_view pattern, bool literal) {
   // Without JIT (an architecture that has none) matching still works, only slower.
   (void)pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE);
   Regex out;
-  out.code_ = std::shared_ptr<const void>(
-      compiled, [](const void* p) { pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(p))); });
+  out.code_ = std::shared_ptr<const void>(compiled, [](const void* p) {
+    pcre2_code_free(static_cast<pcre2_code*>(const_cast<void*>(p)));
+  });
   out.source_ = std::string(pattern);
   return out;
 }
@@ -81,7 +82,8 @@ Regex::Search::Search(const Regex& regex, std::string_view text)
 Result<bool> Regex::Search::next(Span& match) {
   while (pos_ < text_.size()) {
     const auto run = [&](uint32_t options) {
-      // The text was checked once by the caller; checking it again at each match would be quadratic.
+      // The text was checked once by the caller; checking it again at each match would be
+      // quadratic.
       return pcre2_match(as_code(regex_.code_), reinterpret_cast<PCRE2_SPTR>(text_.data()),
                          text_.size(), pos_, options | PCRE2_NO_UTF_CHECK, scratch_->data,
                          scratch_->context);

@@ -1,7 +1,8 @@
 // Regular expressions of tokenizers, run by PCRE2 (UTF, Unicode properties, JIT).
 //
-// tokenizer.json files are written for Oniguruma or Rust's regex crates. Where those differ from PCRE2
-// the pattern is rewritten before it is compiled: `\s` and `\w` are Unicode's sets, and the set operations
+// tokenizer.json files are written for Oniguruma or Rust's regex crates. Where those differ from
+// PCRE2 the pattern is rewritten before it is compiled: `\s` and `\w` are Unicode's sets, and the
+// set operations
 // `[a&&[^b]]` and `[a[bc]]` become lookaheads and plain classes.
 #pragma once
 

@@ -12,7 +12,10 @@ constexpr std::string_view kSpace =
     R"(\t-\r \x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
 // \w likewise (Unicode TR18); PCRE2's own takes every number, such as a circled 1, and no marks.
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// The Latin-1 superscripts and fractions are words to Oniguruma, the engine of Hugging Face
+// tokenizers.
+constexpr std::string_view kWord =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 
 // The body of the class that an escape stands for; empty for every other escape.
 std::string_view shorthand(std::string_view escape) {

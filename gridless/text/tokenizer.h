@@ -1,9 +1,9 @@
 // Tokenizer: text to token ids and back, for byte-level BPE vocabularies.
 //
 // Encoding: added tokens are cut out (added_tokens.h), the rest is normalised, cut into words
-// (pretokenizer.h) and each word merged from its bytes (bpe.h). Bytes that are not UTF-8 are words of
-// their own, so any input can be encoded (a byte that the vocabulary lacks is dropped, as in Hugging Face
-// tokenizers and llama.cpp). Sources: tokenizer.json, GGUF metadata, tiktoken.model.
+// (pretokenizer.h) and each word merged from its bytes (bpe.h). Bytes that are not UTF-8 are words
+// of their own, so any input can be encoded (a byte that the vocabulary lacks is dropped, as in
+// Hugging Face tokenizers and llama.cpp). Sources: tokenizer.json, GGUF metadata, tiktoken.model.
 //
 // Thread contract: immutable once made; every method may be called from several threads.
 #pragma once
@@ -25,15 +25,15 @@ struct GgufVocab {
   std::string model;  // tokenizer.ggml.model; empty means gpt2
   std::vector<std::string> tokens;
   std::vector<std::string> merges;  // "left right"
-  std::vector<int> token_types;     // 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte
+  std::vector<int> token_types;  // 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte
   std::string pre;
   int bos = -1, eos = -1, unk = -1, pad = -1;
   bool add_bos = false;
 };
 
 struct EncodeOptions {
-  // The text of a special token (<|im_end|>) becomes its id. Off for text from strangers. Added tokens
-  // that are not special (<think>) are recognised either way.
+  // The text of a special token (<|im_end|>) becomes its id. Off for text from strangers. Added
+  // tokens that are not special (<think>) are recognised either way.
   bool specials = true;
   // Add what the model wants around a text (bos).
   bool add_special = false;
@@ -41,11 +41,12 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
-  // `config`: the text of tokenizer_config.json beside it, for the names of bos and eos; may be empty.
+  // `config`: the text of tokenizer_config.json beside it, for the names of bos and eos; may be
+  // empty.
   static Result<Tokenizer> from_json(std::string_view json, std::string_view config = {});
   static Result<Tokenizer> from_gguf(const GgufVocab& vocab);
-  // `pattern` empty: the Kimi pattern. `config`: tokenizer_config.json with added_tokens_decoder; ids
-  // between it and the 256th after the ranks that nobody names are <|reserved_token_ID|>.
+  // `pattern` empty: the Kimi pattern. `config`: tokenizer_config.json with added_tokens_decoder;
+  // ids between it and the 256th after the ranks that nobody names are <|reserved_token_ID|>.
   static Result<Tokenizer> from_tiktoken(std::string_view model, std::string_view config,
                                          std::string_view pattern = {});
 

@@ -60,10 +60,12 @@ Result<Tokenizer> Tokenizer::from_gguf(const GgufVocab& vocab) {
       return input_error("merge {} ('{}') is not two tokens with a space between them", i, merge);
     }
     const auto left = ids.find(merge.substr(0, space)), right = ids.find(merge.substr(space + 1));
-    const std::string both = std::string(merge.substr(0, space)) + std::string(merge.substr(space + 1));
+    const std::string both =
+        std::string(merge.substr(0, space)) + std::string(merge.substr(space + 1));
     const auto joined = ids.find(both);
     if (left == ids.end() || right == ids.end() || joined == ids.end()) {
-      return input_error("merge {} ('{}') speaks of a token that tokenizer.ggml.tokens lacks", i, merge);
+      return input_error("merge {} ('{}') speaks of a token that tokenizer.ggml.tokens lacks", i,
+                         merge);
     }
     merges.push_back({left->second, right->second, joined->second, static_cast<int32_t>(i)});
   }

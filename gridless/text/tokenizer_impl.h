@@ -30,7 +30,7 @@ struct Tokenizer::Impl {
 // Collects a vocabulary and checks it while it grows.
 struct TokenizerBuilder {
   // Ids beyond this are a damaged file, not a vocabulary.
-  static constexpr int64_t kMaxId = 1 << 24;
+  static constexpr int64_t kMaxId = 1 << 21;
 
   using Impl = Tokenizer::Impl;
   Impl impl;

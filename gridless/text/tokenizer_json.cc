@@ -1,5 +1,5 @@
-// Tokenizer from tokenizer.json (the Hugging Face tokenizers format), the byte-level BPE part of it.
-// Whatever else a file asks for is named in an error rather than approximated.
+// Tokenizer from tokenizer.json (the Hugging Face tokenizers format), the byte-level BPE part of
+// it. Whatever else a file asks for is named in an error rather than approximated.
 #include "gridless/text/json_access.h"
 #include "gridless/text/tokenizer_impl.h"
 
@@ -28,7 +28,8 @@ Result<void> read_normalizer(const Json& node, std::vector<NormalForm>& out, int
     out.push_back(NormalForm::kNfkd);
   } else {
     return input_error(
-        "tokenizer.json: the normalizer '{}' is not supported; known are NFC, NFD, NFKC, NFKD, Sequence",
+        "tokenizer.json: the normalizer '{}' is not supported; known are NFC, NFD, NFKC, NFKD, "
+        "Sequence",
         type);
   }
   return {};
@@ -55,9 +56,11 @@ Result<void> read_split(const Json& node, PreTokenizer& out) {
   return {};
 }
 
-Result<void> read_pre_tokenizer(const Json& node, PreTokenizer& out, bool& byte_level, int depth = 0) {
+Result<void> read_pre_tokenizer(const Json& node, PreTokenizer& out, bool& byte_level,
+                                int depth = 0) {
   if (node.is_null()) return {};
-  if (depth > kMaxNesting) return input_error("tokenizer.json: pre_tokenizers are nested too deeply");
+  if (depth > kMaxNesting)
+    return input_error("tokenizer.json: pre_tokenizers are nested too deeply");
   const std::string type = text_of(node, "type");
   if (type == "Sequence") {
     for (const Json& child : member(node, "pretokenizers")) {
@@ -85,7 +88,8 @@ Result<void> read_pre_tokenizer(const Json& node, PreTokenizer& out, bool& byte_
     }
   } else {
     return input_error(
-        "tokenizer.json: the pre_tokenizer '{}' is not supported; known are Split, Digits, ByteLevel, "
+        "tokenizer.json: the pre_tokenizer '{}' is not supported; known are Split, Digits, "
+        "ByteLevel, "
         "Sequence",
         type);
   }
@@ -105,7 +109,8 @@ Result<void> read_template(const Json& node, TokenizerBuilder::Impl& impl) {
     const std::string name = text_of(member(piece, "SpecialToken"), "id");
     const Json& ids = member(member(member(node, "special_tokens"), name.c_str()), "ids");
     if (!ids.is_array()) {
-      return input_error("tokenizer.json: the post_processor's special token '{}' has no ids", name);
+      return input_error("tokenizer.json: the post_processor's special token '{}' has no ids",
+                         name);
     }
     for (const Json& id : ids) {
       if (!id.is_number_unsigned() || id.get<uint64_t>() >= impl.pieces.size()) {
@@ -118,7 +123,8 @@ Result<void> read_template(const Json& node, TokenizerBuilder::Impl& impl) {
 }
 
 Result<void> read_post_processor(const Json& node, TokenizerBuilder::Impl& impl, int depth) {
-  if (depth > kMaxNesting) return input_error("tokenizer.json: post_processors are nested too deeply");
+  if (depth > kMaxNesting)
+    return input_error("tokenizer.json: post_processors are nested too deeply");
   const std::string type = text_of(node, "type");
   if (node.is_null() || type == "ByteLevel") return {};  // ByteLevel only moves offsets
   if (type == "TemplateProcessing") return read_template(node, impl);
@@ -137,7 +143,8 @@ Result<void> read_model(const Json& model, TokenizerBuilder& builder) {
     return input_error("tokenizer.json: the model type '{}' is not supported; only BPE is", type);
   }
   if (flag(model, "byte_fallback", false)) {
-    return input_error("tokenizer.json: byte_fallback (a SentencePiece vocabulary) is not supported");
+    return input_error(
+        "tokenizer.json: byte_fallback (a SentencePiece vocabulary) is not supported");
   }
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!text_of(model, affix).empty()) {
@@ -179,7 +186,8 @@ Result<void> read_model(const Json& model, TokenizerBuilder& builder) {
         left = text.substr(0, space);
         right = text.substr(space + 1);
       }
-    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+               merge[1].is_string()) {
       left = merge[0].get_ref<const std::string&>();
       right = merge[1].get_ref<const std::string&>();
     }
@@ -189,8 +197,9 @@ Result<void> read_model(const Json& model, TokenizerBuilder& builder) {
     const std::string both = std::string(left) + std::string(right);
     const auto a = ids.find(left), b = ids.find(right), joined = ids.find(both);
     if (a == ids.end() || b == ids.end() || joined == ids.end()) {
-      return input_error("tokenizer.json: merge {} ('{}' + '{}') speaks of a token that model.vocab lacks",
-                         i, left, right);
+      return input_error(
+          "tokenizer.json: merge {} ('{}' + '{}') speaks of a token that model.vocab lacks", i,
+          left, right);
     }
     merges.push_back({a->second, b->second, joined->second, static_cast<int32_t>(i)});
   }
@@ -223,13 +232,15 @@ Result<Tokenizer> Tokenizer::from_json(std::string_view json, std::string_view c
   TRY_VOID(read_pre_tokenizer(member(root, "pre_tokenizer"), impl.pre, byte_level));
   if (!byte_level) {
     return input_error(
-        "tokenizer.json: the pre_tokenizer has no ByteLevel step; only byte-level BPE is supported");
+        "tokenizer.json: the pre_tokenizer has no ByteLevel step; only byte-level BPE is "
+        "supported");
   }
   TRY_VOID(read_model(member(root, "model"), builder));
   for (const Json& token : member(root, "added_tokens")) {
     const Json& id = member(token, "id");
     if (!id.is_number_unsigned() || id.get<uint64_t>() > TokenizerBuilder::kMaxId) {
-      return input_error("tokenizer.json: an added token has no id in 0..{}", TokenizerBuilder::kMaxId);
+      return input_error("tokenizer.json: an added token has no id in 0..{}",
+                         TokenizerBuilder::kMaxId);
     }
     AddedToken added{id.get<int32_t>(), text_of(token, "content"), flag(token, "special", false)};
     added.normalized = flag(token, "normalized", !added.special);

@@ -1,5 +1,5 @@
-// Tokenizer from tiktoken.model: one "base64 rank" per line. Merging is rank-wise: a pair may join when
-// the joined bytes are a token, and that token's rank is the pair's.
+// Tokenizer from tiktoken.model: one "base64 rank" per line. Merging is rank-wise: a pair may join
+// when the joined bytes are a token, and that token's rank is the pair's.
 #include <charconv>
 
 #include "gridless/text/json_access.h"
@@ -8,8 +8,8 @@
 namespace gridless::text {
 namespace {
 
-constexpr int32_t kReserved = 256;        // special ids after the ranks
-constexpr size_t kMaxTokenBytes = 4096;   // longer "tokens" are a damaged file
+constexpr int32_t kReserved = 256;       // special ids after the ranks
+constexpr size_t kMaxTokenBytes = 4096;  // longer "tokens" are a damaged file
 
 constexpr std::string_view kKimiPattern =
     R"([\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*)"
@@ -54,7 +54,8 @@ Result<std::vector<std::string>> read_ranks(std::string_view model) {
     std::string_view line = model.substr(pos, end - pos);
     pos = end + 1;
     ++line_number;
-    while (!line.empty() && is_space(static_cast<unsigned char>(line.back()))) line.remove_suffix(1);
+    while (!line.empty() && is_space(static_cast<unsigned char>(line.back())))
+      line.remove_suffix(1);
     if (line.empty()) continue;
     const size_t space = line.find(' ');
     std::string bytes;
@@ -106,7 +107,8 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view model, std::string_v
     const auto id = static_cast<int32_t>(i);
     for (size_t cut = 1; cut < tokens[i].size(); ++cut) {
       const auto left = ids.find(tokens[i].substr(0, cut)), right = ids.find(tokens[i].substr(cut));
-      if (left != ids.end() && right != ids.end()) merges.push_back({left->second, right->second, id, id});
+      if (left != ids.end() && right != ids.end())
+        merges.push_back({left->second, right->second, id, id});
     }
   }
   builder.impl.bpe = Bpe(byte_ids, merges, -1);
@@ -122,8 +124,8 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view model, std::string_v
       const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || stop != key.data() + key.size() || id < first ||
           id >= first + kReserved) {
-        return input_error("tokenizer_config.json: added token '{}' is not an id in {}..{}", key, first,
-                           first + kReserved - 1);
+        return input_error("tokenizer_config.json: added token '{}' is not an id in {}..{}", key,
+                           first, first + kReserved - 1);
       }
       named[id] = {id, text_of(value, "content"), flag(value, "special", true)};
       last = std::max(last, id);

@@ -14,8 +14,9 @@ enum class Utf8Status {
   kIncomplete,  // the text ends inside what may still become a code point
 };
 
-// What stands at one position. For malformed and incomplete input `size` is the length of the maximal
-// subpart, which becomes exactly one U+FFFD (the practice of CPython, WHATWG and Rust's from_utf8_lossy).
+// What stands at one position. For malformed and incomplete input `size` is the length of the
+// maximal subpart, which becomes exactly one U+FFFD (the practice of CPython, WHATWG and Rust's
+// from_utf8_lossy).
 struct Utf8Char {
   char32_t code_point = 0xFFFD;
   int size = 0;

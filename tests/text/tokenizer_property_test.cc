@@ -83,7 +83,8 @@ double seconds_to_encode(const std::string& text) {
 // A quadratic merge would need hours for the first one. The bound leaves room for sanitizers.
 TEST(TokenizerScale, AMegabyteWithoutACutIsNotQuadratic) {
   constexpr size_t kMegabyte = 1 << 20;
-  std::string letters, spaces(kMegabyte, ' '), digits(kMegabyte, '7'), broken(kMegabyte, '\xFF'), mixed;
+  std::string letters, spaces(kMegabyte, ' '), digits(kMegabyte, '7'), broken(kMegabyte, '\xFF'),
+      mixed;
   while (letters.size() < kMegabyte) letters += "thingouea";
   while (mixed.size() < kMegabyte) mixed += "<|im_start|> a\n ";
   for (const std::string* text : {&letters, &spaces, &digits, &broken, &mixed}) {

@@ -1,5 +1,5 @@
-// The parts of the tokenizer.json format, one variant each: a patch of bpe_qwen2/tokenizer.json and the
-// ids that Hugging Face tokenizers gives with it.
+// The parts of the tokenizer.json format, one variant each: a patch of bpe_qwen2/tokenizer.json and
+// the ids that Hugging Face tokenizers gives with it.
 #include "gridless/text/tokenizer.h"
 #include "tests/text/data.h"
 
@@ -107,14 +107,15 @@ TEST(TokenizerErrors, UnsupportedPartsAreNamed) {
   };
   EXPECT_NE(patched("normalizer", R"({"type": "BertNormalizer"})").find("BertNormalizer"),
             std::string::npos);
-  EXPECT_NE(patched("pre_tokenizer", R"({"type": "Metaspace"})").find("Metaspace"), std::string::npos);
+  EXPECT_NE(patched("pre_tokenizer", R"({"type": "Metaspace"})").find("Metaspace"),
+            std::string::npos);
   EXPECT_NE(patched("pre_tokenizer", "null").find("ByteLevel"), std::string::npos);
   EXPECT_NE(patched("model", R"({"type": "Unigram"})").find("Unigram"), std::string::npos);
   EXPECT_NE(patched("model", R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})").find("'a'"),
             std::string::npos);
-  EXPECT_NE(
-      patched("model", R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]})").find("merge 0"),
-      std::string::npos);
+  EXPECT_NE(patched("model", R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]})")
+                .find("merge 0"),
+            std::string::npos);
   EXPECT_NE(patched("added_tokens", R"([{"id": 99999999999, "content": "x"}])").find("added token"),
             std::string::npos);
   EXPECT_NE(patched("pre_tokenizer",
@@ -130,7 +131,8 @@ TEST(TokenizerErrors, UnsupportedPartsAreNamed) {
 TEST(TokenizerErrors, IdsOutsideTheVocabularyAreRefused) {
   const auto t = Tokenizer::from_json(base().dump());
   const Ids ids = {64, t->size()};
-  EXPECT_EQ(t->decode(ids, false).error().message, "token id 2059 is outside the vocabulary (0..2058)");
+  EXPECT_EQ(t->decode(ids, false).error().message,
+            "token id 2059 is outside the vocabulary (0..2058)");
   EXPECT_FALSE(t->decode(Ids{-1}, false).has_value());
 }
 
