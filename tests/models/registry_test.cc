@@ -1,0 +1,45 @@
+#include "gridless/models/registry.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace gridless::models {
+namespace {
+
+// SmolLM2's 272 tensors hold this many numbers; Llama 3 8B is published with this many.
+TEST(Registry, ParameterCountsAreTheCheckpoints) {
+  EXPECT_EQ(parameter_count(find_model("smollm2")->facts), 134'515'008u);
+  EXPECT_EQ(parameter_count(find_model("llama_8b")->facts), 8'030'261'248u);
+}
+
+TEST(Registry, NamesAreDistinctAndFound) {
+  std::set<std::string_view> names;
+  for (const RegisteredModel& model : registered_models()) {
+    EXPECT_TRUE(names.insert(model.name).second) << model.name;
+    EXPECT_EQ(find_model(model.name), &model);
+    EXPECT_EQ(model.facts.heads % model.facts.kv_heads, 0) << model.name;
+  }
+  EXPECT_EQ(find_model("no such model"), nullptr);
+}
+
+TEST(Registry, UnknownModelListsTheKnownOnes) {
+  const auto path = resolve_weights("no-such-model");
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().message,
+            "there is no model or file 'no-such-model'; the models are smollm2, llama_8b");
+}
+
+TEST(Registry, ShapeWithoutWeightsAsksForACheckpoint) {
+  const auto path = resolve_weights("llama_8b");
+  ASSERT_FALSE(path);
+  EXPECT_EQ(path.error().message,
+            "model 'llama_8b' is only a shape, without weights; give the path of a checkpoint");
+}
+
+TEST(Registry, PathIsTakenAsItIs) {
+  EXPECT_EQ(resolve_weights(GRIDLESS_SOURCE_DIR).value(), GRIDLESS_SOURCE_DIR);
+}
+
+}  // namespace
+}  // namespace gridless::models
