@@ -1,0 +1,154 @@
+#include "gridless/tpu/call_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace gridless::tpu {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 4> kSpaceNames = {"any", "hbm", "vmem", "smem"};
+
+// Bits per element of every type that XLA takes as an operand on TPU.
+const std::map<std::string_view, int>& type_bits() {
+  static const std::map<std::string_view, int> bits = {
+      {"f32", 32},     {"bf16", 16},    {"f16", 16},     {"f8E4M3FN", 8},  {"f8E5M2", 8},
+      {"f8E4M3", 8},   {"f8E3M4", 8},   {"f8E8M0FNU", 8}, {"f4E2M1FN", 4}, {"i32", 32},
+      {"i16", 16},     {"i8", 8},       {"i4", 4},       {"i2", 2},        {"i1", 8},
+      {"ui32", 32},    {"ui16", 16},    {"ui8", 8},      {"ui4", 4},       {"ui2", 2}};
+  return bits;
+}
+
+// The colours of XLA's memory spaces on TPU, as call.json writes them.
+Result<Space> space_of_color(int64_t color) {
+  switch (color) {
+    case 0: return Space::kHbm;
+    case 1: return Space::kVmem;
+    case 4: return Space::kSmem;
+    default: return input_error("memory space color {} (known: 0 HBM, 1 VMEM, 4 SMEM)", color);
+  }
+}
+
+Result<OperandSpec> parse_operand(const Json& json) {
+  OperandSpec out;
+  out.shape = json.at("shape").get<std::vector<int64_t>>();
+  out.dtype = json.at("dtype").get<std::string>();
+  if (json.contains("space")) {
+    TRY(out.space, parse_space(json["space"].get<std::string>()));
+  } else if (json.contains("color") && !json["color"].is_null()) {
+    TRY(out.space, space_of_color(json["color"].get<int64_t>()));
+  }
+  return out;
+}
+
+Result<CallSpec> read(const Json& json) {
+  CallSpec spec;
+  spec.kernel_name = json.at("kernel_name").get<std::string>();
+  for (const Json& operand : json.at("operands")) {
+    TRY(OperandSpec parsed, parse_operand(operand));
+    spec.operands.push_back(std::move(parsed));
+  }
+  for (const Json& result : json.at("results")) {
+    TRY(OperandSpec parsed, parse_operand(result));
+    spec.results.push_back(std::move(parsed));
+  }
+  for (const Json& alias : json.value("aliases", Json::array())) {
+    // `output` is a tuple index: [] for the only result, [k] for result k.
+    const auto output = alias.at("output").get<std::vector<int>>();
+    spec.aliases.push_back({output.empty() ? 0 : output[0], alias.at("operand").get<int>()});
+  }
+  spec.cores = json.value("num_partitions", 1);
+  const Json backend = json.value("backend_config_without_body", Json::object());
+  const Json config = backend.value("custom_call_config", Json::object());
+  spec.has_communication = config.value("has_communication", false);
+  if (config.contains("collective_id")) spec.collective_id = config["collective_id"].get<int>();
+  spec.bounds_checks = !config.value("disable_bounds_checks", false);
+  spec.semaphore_checks = !config.value("disable_semaphore_checks", false);
+  for (const Json& scoped : backend.value("scoped_memory_configs", Json::array())) {
+    if (scoped.value("memory_space", 0) == 1) spec.vmem_limit_bytes = scoped.at("size").get<int64_t>();
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::string_view space_name(Space space) { return kSpaceNames[static_cast<size_t>(space)]; }
+
+Result<Space> parse_space(std::string_view name) {
+  const auto found = std::find(kSpaceNames.begin(), kSpaceNames.end(), name);
+  if (found == kSpaceNames.end()) {
+    return input_error("memory space '{}' (known: any, hbm, vmem, smem)", name);
+  }
+  return static_cast<Space>(found - kSpaceNames.begin());
+}
+
+Result<int64_t> byte_size(const OperandSpec& operand) {
+  const auto bits = type_bits().find(operand.dtype);
+  if (bits == type_bits().end()) {
+    std::string known;
+    for (const auto& [name, unused] : type_bits()) known += (known.empty() ? "" : ", ") + std::string(name);
+    return input_error("element type '{}' (known: {})", operand.dtype, known);
+  }
+  if (operand.shape.empty()) return input_error("the shape is empty: write 1 for a single element");
+  // No core holds 2^40 elements; the bound keeps the product in range.
+  int64_t elements = 1;
+  for (const int64_t n : operand.shape) {
+    if (n < 1 || n > (int64_t{1} << 40) / elements) {
+      return input_error("shape {}: dimensions must be positive and their product at most 2^40",
+                         fmt::join(operand.shape, "x"));
+    }
+    elements *= n;
+  }
+  return (elements * bits->second + 7) / 8;
+}
+
+Result<void> validate(const CallSpec& spec) {
+  if (spec.kernel_name.empty()) return input_error("the call has no kernel_name");
+  if (spec.cores < 1) return input_error("the call has {} cores; it needs at least one", spec.cores);
+  for (const auto* list : {&spec.operands, &spec.results}) {
+    const std::string_view what = list == &spec.operands ? "operand" : "result";
+    for (size_t i = 0; i < list->size(); ++i) {
+      if (const auto bytes = byte_size((*list)[i]); !bytes) {
+        return std::unexpected(bytes.error().in(fmt::format("{} {}", what, i)));
+      }
+    }
+  }
+  std::set<int> operands, results;
+  for (const Alias& alias : spec.aliases) {
+    if (alias.operand < 0 || alias.operand >= std::ssize(spec.operands) || alias.result < 0 ||
+        alias.result >= std::ssize(spec.results)) {
+      return input_error("alias of result {} with operand {}: the call has {} results and {} operands",
+                         alias.result, alias.operand, spec.results.size(), spec.operands.size());
+    }
+    const OperandSpec& a = spec.operands[alias.operand];
+    const OperandSpec& b = spec.results[alias.result];
+    if (a.shape != b.shape || a.dtype != b.dtype) {
+      return input_error("alias of result {} ({}x{}) with operand {} ({}x{}): they must be alike",
+                         alias.result, fmt::join(b.shape, "x"), b.dtype, alias.operand,
+                         fmt::join(a.shape, "x"), a.dtype);
+    }
+    if (!operands.insert(alias.operand).second || !results.insert(alias.result).second) {
+      return input_error("alias of result {} with operand {}: one of them is aliased twice",
+                         alias.result, alias.operand);
+    }
+  }
+  return {};
+}
+
+Result<CallSpec> parse_call_json(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return input_error("call.json is not a JSON object");
+  try {  // nlohmann reports missing keys and wrong kinds by exceptions; they end here
+    TRY(CallSpec spec, read(json));
+    TRY_VOID(validate(spec));
+    return spec;
+  } catch (const Json::exception& error) {
+    return input_error("call.json: {} (needed: kernel_name, operands, results)", error.what());
+  }
+}
+
+}  // namespace gridless::tpu

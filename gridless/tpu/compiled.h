@@ -1,0 +1,28 @@
+// What one compilation produced.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace gridless::tpu {
+
+// Device memory of one core, bytes, as the compiler counts it (padded to tiles).
+struct MemoryStats {
+  int64_t code = 0;
+  int64_t arguments = 0;
+  int64_t results = 0;
+  int64_t aliased = 0;    // results that live in arguments
+  int64_t temporary = 0;  // 0 for a kernel whose operands need no copy
+  int64_t peak = 0;       // 0 when the plugin does not say
+};
+
+struct Compiled {
+  std::string executable;  // serialized; loads with the same libtpu build on the same topology
+  int64_t code_bytes = 0;  // generated machine code
+  MemoryStats memory;
+  std::map<std::string, double> cost;  // XLA's cost analysis; knows little about a custom call
+  double seconds = 0;
+};
+
+}  // namespace gridless::tpu
