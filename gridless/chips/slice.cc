@@ -56,7 +56,8 @@ Result<Slice> parse_slice(std::string_view name) {
     }
     at = next;
   }
-  if (at != end) return input_error("slice '{}': unexpected '{}' at the end", name, std::string_view(at, end));
+  if (at != end)
+    return input_error("slice '{}': unexpected '{}' at the end", name, std::string_view(at, end));
   if (slice.chips() > kMaxChips) {
     return input_error("slice '{}' has {} chips; a pod has {}", name, slice.chips(), kMaxChips);
   }
@@ -65,9 +66,9 @@ Result<Slice> parse_slice(std::string_view name) {
 
 Result<Slice> smallest_slice(int cores) {
   // One tray is 2x2x1; larger slices double one side after another.
-  static constexpr std::array<int, 3> kShapes[] = {
-      {1, 1, 1}, {1, 2, 1}, {2, 2, 1}, {2, 2, 2}, {2, 2, 4},  {2, 4, 4},
-      {4, 4, 4}, {4, 4, 8}, {4, 8, 8}, {8, 8, 8}, {8, 8, 16}, {8, 16, 16}};
+  static constexpr std::array<int, 3> kShapes[] = {{1, 1, 1}, {1, 2, 1}, {2, 2, 1},  {2, 2, 2},
+                                                   {2, 2, 4}, {2, 4, 4}, {4, 4, 4},  {4, 4, 8},
+                                                   {4, 8, 8}, {8, 8, 8}, {8, 8, 16}, {8, 16, 16}};
   if (cores < 1) return input_error("{} cores: a program needs at least one", cores);
   for (const auto& shape : kShapes) {
     if (const Slice slice{.shape = shape}; slice.cores() >= cores) return slice;

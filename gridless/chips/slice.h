@@ -25,7 +25,8 @@ struct Slice {
   int cores() const { return 2 * chips(); }
   // "tpu7x:2x2x4", the topology name that libtpu takes.
   std::string name() const;
-  // Device ids run over x fastest, then y, then z; the two cores of a chip are adjacent (2c, 2c + 1).
+  // Device ids run over x fastest, then y, then z; the two cores of a chip are adjacent (2c, 2c +
+  // 1).
   DeviceCoordinates coordinates(int device) const;
   int device(const DeviceCoordinates& at) const;
 

@@ -16,20 +16,24 @@ constexpr std::array<std::string_view, 4> kSpaceNames = {"any", "hbm", "vmem", "
 // Bits per element of every type that XLA takes as an operand on TPU.
 const std::map<std::string_view, int>& type_bits() {
   static const std::map<std::string_view, int> bits = {
-      {"f32", 32},     {"bf16", 16},    {"f16", 16},     {"f8E4M3FN", 8},  {"f8E5M2", 8},
-      {"f8E4M3", 8},   {"f8E3M4", 8},   {"f8E8M0FNU", 8}, {"f4E2M1FN", 4}, {"i32", 32},
-      {"i16", 16},     {"i8", 8},       {"i4", 4},       {"i2", 2},        {"i1", 8},
-      {"ui32", 32},    {"ui16", 16},    {"ui8", 8},      {"ui4", 4},       {"ui2", 2}};
+      {"f32", 32},   {"bf16", 16},  {"f16", 16},      {"f8E4M3FN", 8}, {"f8E5M2", 8},
+      {"f8E4M3", 8}, {"f8E3M4", 8}, {"f8E8M0FNU", 8}, {"f4E2M1FN", 4}, {"i32", 32},
+      {"i16", 16},   {"i8", 8},     {"i4", 4},        {"i2", 2},       {"i1", 8},
+      {"ui32", 32},  {"ui16", 16},  {"ui8", 8},       {"ui4", 4},      {"ui2", 2}};
   return bits;
 }
 
 // The colours of XLA's memory spaces on TPU, as call.json writes them.
 Result<Space> space_of_color(int64_t color) {
   switch (color) {
-    case 0: return Space::kHbm;
-    case 1: return Space::kVmem;
-    case 4: return Space::kSmem;
-    default: return input_error("memory space color {} (known: 0 HBM, 1 VMEM, 4 SMEM)", color);
+    case 0:
+      return Space::kHbm;
+    case 1:
+      return Space::kVmem;
+    case 4:
+      return Space::kSmem;
+    default:
+      return input_error("memory space color {} (known: 0 HBM, 1 VMEM, 4 SMEM)", color);
   }
 }
 
@@ -69,7 +73,8 @@ Result<CallSpec> read(const Json& json) {
   spec.bounds_checks = !config.value("disable_bounds_checks", false);
   spec.semaphore_checks = !config.value("disable_semaphore_checks", false);
   for (const Json& scoped : backend.value("scoped_memory_configs", Json::array())) {
-    if (scoped.value("memory_space", 0) == 1) spec.vmem_limit_bytes = scoped.at("size").get<int64_t>();
+    if (scoped.value("memory_space", 0) == 1)
+      spec.vmem_limit_bytes = scoped.at("size").get<int64_t>();
   }
   return spec;
 }
@@ -90,7 +95,8 @@ Result<int64_t> byte_size(const OperandSpec& operand) {
   const auto bits = type_bits().find(operand.dtype);
   if (bits == type_bits().end()) {
     std::string known;
-    for (const auto& [name, unused] : type_bits()) known += (known.empty() ? "" : ", ") + std::string(name);
+    for (const auto& [name, unused] : type_bits())
+      known += (known.empty() ? "" : ", ") + std::string(name);
     return input_error("element type '{}' (known: {})", operand.dtype, known);
   }
   if (operand.shape.empty()) return input_error("the shape is empty: write 1 for a single element");
@@ -108,7 +114,8 @@ Result<int64_t> byte_size(const OperandSpec& operand) {
 
 Result<void> validate(const CallSpec& spec) {
   if (spec.kernel_name.empty()) return input_error("the call has no kernel_name");
-  if (spec.cores < 1) return input_error("the call has {} cores; it needs at least one", spec.cores);
+  if (spec.cores < 1)
+    return input_error("the call has {} cores; it needs at least one", spec.cores);
   for (const auto* list : {&spec.operands, &spec.results}) {
     const std::string_view what = list == &spec.operands ? "operand" : "result";
     for (size_t i = 0; i < list->size(); ++i) {
@@ -121,8 +128,9 @@ Result<void> validate(const CallSpec& spec) {
   for (const Alias& alias : spec.aliases) {
     if (alias.operand < 0 || alias.operand >= std::ssize(spec.operands) || alias.result < 0 ||
         alias.result >= std::ssize(spec.results)) {
-      return input_error("alias of result {} with operand {}: the call has {} results and {} operands",
-                         alias.result, alias.operand, spec.results.size(), spec.operands.size());
+      return input_error(
+          "alias of result {} with operand {}: the call has {} results and {} operands",
+          alias.result, alias.operand, spec.results.size(), spec.operands.size());
     }
     const OperandSpec& a = spec.operands[alias.operand];
     const OperandSpec& b = spec.results[alias.result];

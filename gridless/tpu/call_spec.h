@@ -55,11 +55,13 @@ struct CallSpec {
 // Bytes of one core's operand, unpadded: the packed size, sub-byte types rounded up as a whole.
 Result<int64_t> byte_size(const OperandSpec& operand);
 
-// Shapes not empty and positive, types known, aliases in range with equal shape and type, one alias per operand.
+// Shapes not empty and positive, types known, aliases in range with equal shape and type, one alias
+// per operand.
 Result<void> validate(const CallSpec& spec);
 
 // Reads a call.json (format: docs/call_json.md): kernel_name, operands and results with shape,
-// dtype and optional space or color, aliases, num_partitions, and the options of the backend config.
+// dtype and optional space or color, aliases, num_partitions, and the options of the backend
+// config.
 Result<CallSpec> parse_call_json(std::string_view json);
 
 }  // namespace gridless::tpu

@@ -38,7 +38,7 @@ class ProtoWriter {
 // xla.DeviceAssignmentProto with one replica.
 std::string device_assignment(const std::vector<int>& ids) {
   ProtoWriter proto;
-  proto.varint(1, 1);                                // replica_count
+  proto.varint(1, 1);                                 // replica_count
   proto.varint(2, static_cast<int64_t>(ids.size()));  // computation_count
   for (const int id : ids) {
     ProtoWriter packed, devices;
@@ -54,8 +54,8 @@ std::string device_assignment(const std::vector<int>& ids) {
 std::string encode(const CompileOptions& options) {
   GRIDLESS_CHECK(!options.device_ids.empty(), "a program needs at least one device");
   ProtoWriter build;
-  build.varint(1, -1);  // device_ordinal: none
-  build.varint(4, 1);   // num_replicas
+  build.varint(1, -1);                                               // device_ordinal: none
+  build.varint(4, 1);                                                // num_replicas
   build.varint(5, static_cast<int64_t>(options.device_ids.size()));  // num_partitions
   build.varint(6, options.device_ids.size() > 1);                    // use_spmd_partitioning
   build.bytes(9, device_assignment(options.device_ids));

@@ -3,8 +3,9 @@
 // PJRT is a plugin ABI: a shared library exports GetPjrtApi(), which returns a table of function
 // pointers; every function takes one pointer to an argument struct. The ABI only ever grows at the
 // end, in the table and in each struct, and both carry their size. So we declare prefixes: a caller
-// writes the size it knows into struct_size and the plugin reads no further, and a slot of the table
-// may be called when it lies within the table's own struct_size (plugin.cc checks that for each call).
+// writes the size it knows into struct_size and the plugin reads no further, and a slot of the
+// table may be called when it lies within the table's own struct_size (plugin.cc checks that for
+// each call).
 //
 // Layouts are those of API 0.40 and later (field `extension_start` where older headers say `priv`);
 // tests/tpu/pjrt_abi_test.cc pins the offsets that are known from published bindings.
@@ -176,9 +177,9 @@ struct ExecutableGetCostAnalysisArgs {
 struct ExecutableSerializeArgs {
   Header header;
   const Executable* executable = nullptr;
-  const char* bytes = nullptr;                 // out
-  size_t bytes_size = 0;                       // out
-  SerializedExecutable* serialized = nullptr;  // out, owns bytes
+  const char* bytes = nullptr;                       // out
+  size_t bytes_size = 0;                             // out
+  SerializedExecutable* serialized = nullptr;        // out, owns bytes
   void (*deleter)(SerializedExecutable*) = nullptr;  // out, call once
 };
 struct ExecutableGetCompiledMemoryStatsArgs {

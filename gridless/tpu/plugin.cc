@@ -13,8 +13,8 @@ namespace {
 using abi::Slot;
 
 // Codes that speak about the program rather than about this machine: INVALID_ARGUMENT,
-// RESOURCE_EXHAUSTED (of the chip), UNIMPLEMENTED, and INTERNAL, which is how Mosaic reports most of
-// what it refuses.
+// RESOURCE_EXHAUSTED (of the chip), UNIMPLEMENTED, and INTERNAL, which is how Mosaic reports most
+// of what it refuses.
 bool program_at_fault(int code) { return code == 3 || code == 8 || code == 12 || code == 13; }
 
 template <typename Args>

@@ -28,7 +28,8 @@ class Plugin {
   static Result<Plugin> open(const std::string& path);
 
   int api_minor() const;
-  // The plugin's own description of itself for `slice`, e.g. "PJRT C API\nTFRT TPU v7x\nBuilt on ...".
+  // The plugin's own description of itself for `slice`, e.g. "PJRT C API\nTFRT TPU v7x\nBuilt on
+  // ...".
   Result<std::string> platform_version(const chips::Slice& slice);
 
   struct Device {
@@ -37,8 +38,8 @@ class Plugin {
   };
   Result<std::vector<Device>> devices(const chips::Slice& slice);
 
-  // Compiles StableHLO text. `seconds` is the time inside PJRT_Compile. What the compiler says about
-  // a program it refuses comes back as an input error with the compiler's text unchanged.
+  // Compiles StableHLO text. `seconds` is the time inside PJRT_Compile. What the compiler says
+  // about a program it refuses comes back as an input error with the compiler's text unchanged.
   Result<Compiled> compile(std::string_view stablehlo, const chips::Slice& slice,
                            const CompileOptions& options);
 

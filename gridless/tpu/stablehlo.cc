@@ -58,7 +58,8 @@ std::string sharding(const OperandSpec& operand) {
 }
 
 template <typename T>
-std::string each(const std::vector<T>& list, const std::function<std::string(const T&, size_t)>& f) {
+std::string each(const std::vector<T>& list,
+                 const std::function<std::string(const T&, size_t)>& f) {
   std::string out;
   for (size_t i = 0; i < list.size(); ++i) out += (i ? ", " : "") + f(list[i], i);
   return out;
@@ -105,7 +106,8 @@ std::string custom_call(const CallSpec& spec, std::string_view body, const std::
   if (spec.has_communication || spec.results.empty()) attributes += ", has_side_effect = true";
   attributes += fmt::format(", kernel_name = \"{}\", operand_layouts = [{}]",
                             escape(spec.kernel_name), layouts(spec.operands));
-  if (!spec.aliases.empty()) attributes += fmt::format(", output_operand_aliases = [{}]", aliases(spec));
+  if (!spec.aliases.empty())
+    attributes += fmt::format(", output_operand_aliases = [{}]", aliases(spec));
   attributes += fmt::format(", result_layouts = [{}]", layouts(spec.results));
   // The location names the kernel in libtpu's reports and dump files.
   return fmt::format("{}stablehlo.custom_call @tpu_custom_call({}) {{{}}} : ({}) -> {} loc(\"{}\")",
@@ -113,8 +115,9 @@ std::string custom_call(const CallSpec& spec, std::string_view body, const std::
                      types(spec.operands), result_types(spec.results), escape(spec.kernel_name));
 }
 
-// The attributes of @main's argument or result. The layout is pinned to row-major, which is what the
-// kernel needs: left alone, XLA stores narrow arrays transposed and copies them before the call.
+// The attributes of @main's argument or result. The layout is pinned to row-major, which is what
+// the kernel needs: left alone, XLA stores narrow arrays transposed and copies them before the
+// call.
 std::string attributes(const CallSpec& spec, const OperandSpec& operand) {
   std::string out = fmt::format("mhlo.layout_mode = \"{{{}}}\"", minor_to_major(operand));
   if (spec.cores > 1) out += ", sdy.sharding = #sdy.sharding" + sharding(operand);
@@ -140,9 +143,8 @@ std::string main_results(const CallSpec& spec) {
 }
 
 std::string argument_names(const CallSpec& spec, std::string_view prefix) {
-  return each<OperandSpec>(spec.operands, [&](const OperandSpec&, size_t i) {
-    return fmt::format("{}{}", prefix, i);
-  });
+  return each<OperandSpec>(
+      spec.operands, [&](const OperandSpec&, size_t i) { return fmt::format("{}{}", prefix, i); });
 }
 
 // The program of one core.
@@ -151,8 +153,9 @@ std::string single(const CallSpec& spec, std::string_view body) {
   std::string out = fmt::format("  func.func public @main({}) -> ({}) {{\n", main_arguments(spec),
                                 main_results(spec));
   out += "    " + custom_call(spec, body, argument_names(spec, "%arg")) + "\n";
-  out += n == 0 ? "    return\n"
-                : fmt::format("    return {} : {}\n", result_names("%call", n), types(spec.results));
+  out += n == 0
+             ? "    return\n"
+             : fmt::format("    return {} : {}\n", result_names("%call", n), types(spec.results));
   return out + "  }\n";
 }
 
@@ -169,8 +172,7 @@ std::string manual(const CallSpec& spec, std::string_view body) {
       "    {}sdy.manual_computation({}) in_shardings=[{}] out_shardings=[{}] "
       "manual_axes={{\"core\"}} ({}) {{\n",
       defined("%all", n), argument_names(spec, "%arg"), shardings(spec.operands),
-      shardings(spec.results),
-      each<OperandSpec>(spec.operands, [](const OperandSpec& o, size_t i) {
+      shardings(spec.results), each<OperandSpec>(spec.operands, [](const OperandSpec& o, size_t i) {
         return fmt::format("%shard{}: {}", i, tensor(o));
       }));
   out += "      " + custom_call(spec, body, argument_names(spec, "%shard")) + "\n";
@@ -216,8 +218,8 @@ std::string backend_config(const CallSpec& spec, std::string_view body) {
   Json config;
   config["custom_call_config"] = call;
   if (spec.vmem_limit_bytes) {
-    config["scoped_memory_configs"] = Json::array(
-        {Json{{"memory_space", 1}, {"offset", 0}, {"size", *spec.vmem_limit_bytes}}});
+    config["scoped_memory_configs"] =
+        Json::array({Json{{"memory_space", 1}, {"offset", 0}, {"size", *spec.vmem_limit_bytes}}});
   }
   return config.dump();
 }
@@ -230,7 +232,8 @@ Result<std::string> stablehlo_text(const CallSpec& spec, std::string_view body) 
   return fmt::format(
       "module @\"{}\" attributes {{mhlo.num_partitions = {} : i32, mhlo.num_replicas = 1 : i32}} "
       "{{\n{}}}\n",
-      escape(spec.kernel_name), spec.cores, spec.cores == 1 ? single(spec, body) : manual(spec, body));
+      escape(spec.kernel_name), spec.cores,
+      spec.cores == 1 ? single(spec, body) : manual(spec, body));
 }
 
 }  // namespace gridless::tpu

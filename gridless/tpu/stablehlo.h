@@ -1,11 +1,11 @@
 // Body text + CallSpec -> StableHLO text, the program that PJRT_Compile takes.
 //
-// One core: a @main that calls tpu_custom_call. Several cores: @main's arguments and results are the
-// cores' shards one after the other along their first axis, sharded over the Shardy mesh axis "core",
-// and the call sits in a manual computation over that mesh, where it sees its own shard. So every
-// buffer of a device has exactly the kernel's shape. (A separate leading axis, as JAX's shard_map
-// writes it, costs copies: libtpu lays a 1x100000 array out differently from a 100000 one.)
-// Aliased operands are donated: the caller's buffer becomes the result.
+// One core: a @main that calls tpu_custom_call. Several cores: @main's arguments and results are
+// the cores' shards one after the other along their first axis, sharded over the Shardy mesh axis
+// "core", and the call sits in a manual computation over that mesh, where it sees its own shard. So
+// every buffer of a device has exactly the kernel's shape. (A separate leading axis, as JAX's
+// shard_map writes it, costs copies: libtpu lays a 1x100000 array out differently from a 100000
+// one.) Aliased operands are donated: the caller's buffer becomes the result.
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@
 
 namespace gridless::tpu {
 
-// `body` is Mosaic MLIR text. If its ops carry the prefix "stable_mosaic." it is the versioned form;
-// else it is taken as plain dialect text, which libtpu parses at its own newest level.
-// Input errors: what validate(spec) refuses, and a body with no module in it.
+// `body` is Mosaic MLIR text. If its ops carry the prefix "stable_mosaic." it is the versioned
+// form; else it is taken as plain dialect text, which libtpu parses at its own newest level. Input
+// errors: what validate(spec) refuses, and a body with no module in it.
 Result<std::string> stablehlo_text(const CallSpec& spec, std::string_view body);
 
 // The backend_config JSON of the call, without StableHLO's string escapes.
