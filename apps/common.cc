@@ -144,7 +144,7 @@ std::string Progress::line(std::uint64_t done, double seconds) const {
     const std::size_t full = static_cast<std::size_t>(std::min(share, 1.0) * kWidth);
     bar = fmt::format("[{}{}] ", std::string(full, '#'), std::string(kWidth - full, '.'));
   }
-  std::string left = "";
+  std::string left;
   if (rate > 0 && done < total_) {
     left = fmt::format(", {:.0f} s left", static_cast<double>(total_ - done) / rate);
   }

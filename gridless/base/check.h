@@ -14,9 +14,10 @@ namespace gridless {
 
 }  // namespace gridless
 
-#define GRIDLESS_CHECK(cond, ...)                                                              \
-  do {                                                                                         \
-    if (!(cond)) [[unlikely]] {                                                                \
-      ::gridless::check_failed(#cond, ::fmt::format("" __VA_ARGS__), std::source_location::current()); \
-    }                                                                                          \
+#define GRIDLESS_CHECK(cond, ...)                                    \
+  do {                                                               \
+    if (!(cond)) [[unlikely]] {                                      \
+      ::gridless::check_failed(#cond, ::fmt::format("" __VA_ARGS__), \
+                               std::source_location::current());     \
+    }                                                                \
   } while (false)

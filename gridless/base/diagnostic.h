@@ -1,5 +1,5 @@
-// Diagnostic: the user's kernel or model is wrong. Carries where (the C++ line that built the op, or
-// the line of a .mlir file), what, notes and a hint. Collected in a list, never thrown.
+// Diagnostic: the user's kernel or model is wrong. Carries where (the C++ line that built the op,
+// or the line of a .mlir file), what, notes and a hint. Collected in a list, never thrown.
 #pragma once
 
 #include <source_location>
@@ -17,7 +17,9 @@ struct SourceLoc {
   SourceLoc() = default;
   SourceLoc(std::string f, int l, int c = 0) : file(std::move(f)), line(l), column(c) {}
   SourceLoc(const std::source_location& s)  // NOLINT: implicit by design, call sites read better
-      : file(s.file_name()), line(static_cast<int>(s.line())), column(static_cast<int>(s.column())) {}
+      : file(s.file_name()),
+        line(static_cast<int>(s.line())),
+        column(static_cast<int>(s.column())) {}
   bool known() const { return !file.empty(); }
   std::string str() const;  // "file:line", or "unknown location"
   bool operator==(const SourceLoc&) const = default;

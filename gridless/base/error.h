@@ -1,6 +1,6 @@
 // Error: what the outside world did wrong (files, sockets, plugins, command lines). Returned in
-// std::expected; never thrown across rooms. `message` is one sentence that says what to do where that
-// is known, and names the file, tensor or option it speaks about.
+// std::expected; never thrown across rooms. `message` is one sentence that says what to do where
+// that is known, and names the file, tensor or option it speaks about.
 #pragma once
 
 #include <fmt/format.h>
@@ -47,14 +47,14 @@ std::unexpected<Error> machine_error(fmt::format_string<Args...> format, Args&&.
 
 // TRY(auto x, f()): x = *f(), or return f's error from the enclosing function.
 #define TRY(decl, expr) TRY_IMPL_(GRIDLESS_CONCAT(try_, __LINE__), decl, expr)
-#define TRY_IMPL_(tmp, decl, expr)                              \
-  auto tmp = (expr);                                            \
-  if (!tmp) return std::unexpected(std::move(tmp).error());     \
+#define TRY_IMPL_(tmp, decl, expr)                          \
+  auto tmp = (expr);                                        \
+  if (!tmp) return std::unexpected(std::move(tmp).error()); \
   decl = std::move(tmp).value()
 
 // TRY_VOID(f()): return f's error from the enclosing function, if there is one.
-#define TRY_VOID(expr)                                                                    \
-  do {                                                                                    \
-    if (auto try_result = (expr); !try_result)                                            \
-      return std::unexpected(std::move(try_result).error());                              \
+#define TRY_VOID(expr)                                       \
+  do {                                                       \
+    if (auto try_result = (expr); !try_result)               \
+      return std::unexpected(std::move(try_result).error()); \
   } while (false)

@@ -1,6 +1,7 @@
-// Number formats as bit patterns. All conversions to a narrower format round to nearest, ties to even,
-// exactly once, and keep NaN quiet; overflow goes to infinity where the format has one. Denormals are
-// kept (the host's flush-to-zero state is not consulted: these are integer operations).
+// Number formats as bit patterns. All conversions to a narrower format round to nearest, ties to
+// even, exactly once, and keep NaN quiet; overflow goes to infinity where the format has one.
+// Denormals are kept (the host's flush-to-zero state is not consulted: these are integer
+// operations).
 #pragma once
 
 #include <bit>

@@ -74,7 +74,9 @@ std::optional<fs::path> find_weights(const RegisteredModel& model) {
   if (model.file.empty()) return std::nullopt;
   for (const fs::path& folder : model_folders()) {
     std::error_code error;
-    if (fs::is_regular_file(folder / model.file, error)) return folder / model.file;
+    const fs::path below = folder / model.file;
+    if (fs::is_regular_file(below, error)) return below;
+    if (fs::is_regular_file(folder / below.filename(), error)) return folder / below.filename();
   }
   return std::nullopt;
 }

@@ -39,7 +39,8 @@ uint64_t mix(uint64_t& state) {
 }
 
 TEST(Bf16, RoundsAsTheTable) {
-  for (const auto& c : table("bf16_round.json")["cases"]) {
+  const auto cases = table("bf16_round.json")["cases"];  // a loop over the temporary would dangle
+  for (const auto& c : cases) {
     const bf16 got = to_bf16(from_bits(hex(c["f32_bits"])));
     if (c["bf16_bits"] == "nan") {
       EXPECT_TRUE(std::isnan(to_f32(got)) && (got.bits & 0x40)) << c;

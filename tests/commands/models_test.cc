@@ -56,6 +56,9 @@ TEST(ModelsCommand, FindsWeightsInTheFolderTheEnvironmentNames) {
   EXPECT_EQ(model.at("fetched"), true);
   EXPECT_EQ(model.at("path"), file.string());
   EXPECT_EQ(model.at("bytes"), 12);
+  const fs::path below = folder / "smollm2";
+  const std::string direct = "GRIDLESS_MODELS=" + below.string();
+  EXPECT_EQ(row("smollm2", {.environment = {direct}}).at("path"), file.string());
   fs::remove_all(folder);
 }
 
