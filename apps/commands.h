@@ -10,4 +10,7 @@ namespace gridless::apps {
 // Running a model.
 void add_models(CLI::App& app, int& exit_code);
 
+// Looking at weights.
+void add_inspect(CLI::App& app, int& exit_code);
+
 }  // namespace gridless::apps

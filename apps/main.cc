@@ -22,6 +22,7 @@ void register_commands(CLI::App& app, int& exit_code) {
   // Running a model.
   add_models(app, exit_code);
   // Looking at weights.
+  add_inspect(app, exit_code);
 
   // Text on its way in and out of a model.
 

@@ -81,6 +81,34 @@ std::optional<Dtype> dtype_of_safetensors(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view stream_format(Dtype dtype) {
+  switch (dtype) {
+    case kF64:
+    case kF32:
+    case kF16:
+    case kBF16:
+    case kF8E5M2:
+    case kQ5_1:
+    case kQ4_K:
+    case kQ5_K:
+    case kQ6_K:
+      return "bf16";
+    case kF8E4M3:
+      return "fp8";
+    case kF4:
+    case kMXFP4:
+      return "mxfp4";
+    case kQ4_0:
+    case kQ4_1:
+      return "q4";
+    case kQ5_0:  // five signed bits and an f16 scale per 32: int8 codes hold them
+    case kQ8_0:
+      return "q8";
+    default:
+      return "";
+  }
+}
+
 std::optional<uint64_t> bytes_of(Dtype dtype, uint64_t elements) {
   const DtypeInfo& t = info(dtype);
   if (elements % t.block_elements != 0) return std::nullopt;

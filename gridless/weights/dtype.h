@@ -73,6 +73,12 @@ inline std::string_view name(Dtype dtype) { return info(dtype).name; }
 std::optional<Dtype> dtype_of_ggml(uint32_t number);
 std::optional<Dtype> dtype_of_safetensors(std::string_view name);
 
+// The format of the weight stream in which a matrix of this type runs: "bf16", "q8" (int8 and a
+// scale per 32), "q4" (4 bits, scale and minimum per 32), "fp8" or "mxfp4" where that holds the
+// file's values exactly, else "bf16", rounded. Empty for types that are not readable and for
+// integers.
+std::string_view stream_format(Dtype dtype);
+
 // Bytes of `elements` elements; none where they do not fill whole blocks or the count overflows.
 std::optional<uint64_t> bytes_of(Dtype dtype, uint64_t elements);
 

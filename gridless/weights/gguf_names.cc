@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -72,9 +73,14 @@ std::optional<int64_t> integer(const Gguf& gguf, std::string_view key) {
   return value ? value->integer() : std::nullopt;
 }
 
+// A float32 of the file comes back as the decimal number it was made from: 1e-05, as config.json
+// has it, and not 9.999999747378752e-06.
 std::optional<double> number(const Gguf& gguf, std::string_view key) {
   const auto value = setting(gguf, key);
-  return value ? value->number() : std::nullopt;
+  if (!value) return std::nullopt;
+  const auto x = value->number();
+  if (!x || value->type != GgufType::kF32) return x;
+  return std::strtod(fmt::format("{}", static_cast<float>(*x)).c_str(), nullptr);
 }
 
 template <typename T>

@@ -3,13 +3,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "gridless/weights/dequantise.h"
 #include "gridless/weights/gguf_names.h"
-#include "gridless/weights/model_path.h"
 #include "gridless/weights/safetensors.h"
 #include "tests/weights/builders.h"
 
@@ -170,6 +168,7 @@ TEST_F(CheckpointTest, HeadsThatDoNotFitAreAnErrorNamingTheTensor) {
 TEST_F(CheckpointTest, FrequencyFactorsAndPerLayerSettingsReachTheConfig) {
   GgufBuilder b;
   b.text("general.architecture", "llama").u32("llama.attention.head_count", 2);
+  b.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f).f32("llama.rope.freq_base", 5e5f);
   Bytes per_layer;
   testing::append<uint32_t>(per_layer, 4);
   testing::append<uint64_t>(per_layer, 2);
@@ -183,6 +182,8 @@ TEST_F(CheckpointTest, FrequencyFactorsAndPerLayerSettingsReachTheConfig) {
   const auto model = Checkpoint::open(path("m.gguf"));
   ASSERT_TRUE(model);
   EXPECT_EQ(model->config()["num_key_value_heads"], 7);
+  EXPECT_EQ(model->config()["rms_norm_eps"], 1e-5);  // the double, as config.json has it
+  EXPECT_EQ(model->config()["rope_theta"], 5e5);
   EXPECT_EQ(model->config()["rope_scaling"]["rope_type"], "factors");
   EXPECT_EQ(model->config()["rope_scaling"]["factors"], nlohmann::json({1.0, 8.0}));
   EXPECT_EQ(model->config()["tie_word_embeddings"], false);
@@ -218,21 +219,6 @@ TEST_F(CheckpointTest, IndexErrorsNameShardAndTensor) {
   ASSERT_TRUE(model) << model.error().message;
   EXPECT_EQ(model->tensors().size(), 1u);  // what the index does not name is not the checkpoint's
   EXPECT_TRUE(model->config().empty());
-}
-
-TEST_F(CheckpointTest, ModelNamesAreFoundWhereSetUpPutsThem) {
-  const char* kFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
-  fs::create_directories(dir_ / "smollm2");
-  write(std::string("smollm2/") + kFile, testing::small_gguf());
-  ::setenv("GRIDLESS_MODELS", path().c_str(), 1);
-  EXPECT_EQ(resolve_model("smollm2").value(), (dir_ / "smollm2" / kFile).string());
-  ::setenv("GRIDLESS_MODELS", path("smollm2").c_str(), 1);
-  EXPECT_EQ(resolve_model("smollm2").value(), (dir_ / "smollm2" / kFile).string());
-  ::unsetenv("GRIDLESS_MODELS");
-  EXPECT_EQ(resolve_model(path()).value(), path());
-  for (const char* wrong : {"", "smolm2", "./nowhere", "nowhere.gguf"})
-    EXPECT_FALSE(resolve_model(wrong)) << wrong;
-  EXPECT_THAT(resolve_model("smolm2").error().message, HasSubstr("known names are smollm2"));
 }
 
 }  // namespace

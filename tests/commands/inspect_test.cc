@@ -1,0 +1,57 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/run_command.h"
+
+namespace gridless::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string data(const std::string& name) { return std::string(GRIDLESS_TEST_DATA) + "/" + name; }
+
+TEST(InspectCommand, JsonCountsWhatACheckpointHolds) {
+  const Outcome result = run_command({"inspect", data("llama_tiny/untied"), "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const nlohmann::json all = nlohmann::json::parse(result.out);
+  EXPECT_EQ(all["container"], "safetensors");
+  // Embedding and head, final norm; per layer two norms, q and o, k and v, and the three of the
+  // MLP.
+  constexpr int64_t kHidden = 64, kQuery = 8 * 16, kKeyValue = 4 * 16, kInner = 160;
+  constexpr int64_t kLayer =
+      2 * kHidden + 2 * kHidden * kQuery + 2 * kHidden * kKeyValue + 3 * kHidden * kInner;
+  EXPECT_EQ(all["parameters"], 2 * 512 * kHidden + kHidden + 4 * kLayer);
+  ASSERT_EQ(all["formats"].size(), 1u);
+  EXPECT_EQ(all["formats"][0]["dtype"], "BF16");
+  EXPECT_EQ(all["bytes"], all["parameters"].get<int64_t>() * 2);
+  EXPECT_EQ(all["config"]["num_hidden_layers"], 4);
+  EXPECT_TRUE(all["tokenizer"].is_null());
+}
+
+TEST(InspectCommand, TablesShowFormatsAndKinds) {
+  const Outcome result = run_command({"inspect", data("gguf/written.gguf")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("gguf, 4 tensors"), HasSubstr("Q8_0"), HasSubstr("q8"),
+                    HasSubstr("model.layers.*.mlp.up_proj.weight"), HasSubstr("LlamaForCausalLM")));
+}
+
+TEST(InspectCommand, EveryTensorOnRequest) {
+  const Outcome result = run_command({"inspect", data("llama_tiny/untied"), "--tensors"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("model.layers.3.mlp.up_proj.weight"));
+}
+
+TEST(InspectCommand, BadFilesAreTheUsersFault) {
+  const Outcome missing = run_command({"inspect", "no_such_model"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_THAT(missing.err, HasSubstr("no_such_model"));
+  const Outcome wrong = run_command({"inspect", data("llama_tiny/untied/config.json")});
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("not a checkpoint"));
+}
+
+}  // namespace
+}  // namespace gridless::testing
