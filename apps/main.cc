@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -13,6 +12,7 @@
 #include "apps/commands.h"
 #include "apps/common.h"
 #include "gridless/base/cpu_features.h"
+#include "gridless/tpu/libtpu_path.h"
 
 namespace gridless::apps {
 namespace {
@@ -32,12 +32,26 @@ void register_commands(CLI::App& app, int& exit_code) {
 }
 
 std::string version() {
-  return fmt::format("gridless {}\nisa {}", GRIDLESS_VERSION, isa_name(active_isa()));
+  const Result<tpu::Libtpu> libtpu = tpu::find_libtpu("");
+  std::string compiler = "not found";
+  if (libtpu) {
+    const std::string wheel = libtpu->wheel_version.empty() ? "" : libtpu->wheel_version + " ";
+    compiler = fmt::format("{}at {}", wheel, libtpu->path.lexically_normal().string());
+  }
+  return fmt::format("gridless {}\nisa {}\nlibtpu {}", GRIDLESS_VERSION, isa_name(active_isa()),
+                     compiler);
 }
 
-std::vector<std::string> command_names(CLI::App& app) {
+bool is_command(const CLI::App& app, const std::string& name) {
+  return !app.get_subcommands([&](const CLI::App* sub) { return sub->get_name() == name; }).empty();
+}
+
+// What the user may type. A command without a group is one process talking to another.
+std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_group().empty()) names.push_back(sub->get_name());
+  }
   return names;
 }
 
@@ -94,10 +108,9 @@ int run(int argc, char** argv) {
   }
   // CLI11 would call a misspelt subcommand a missing one.
   const std::string first = argv[1];
-  if (const std::vector<std::string> names = command_names(app);
-      !first.starts_with("-") && std::ranges::find(names, first) == names.end()) {
+  if (!first.starts_with("-") && !is_command(app, first)) {
     fmt::print(stderr, "gridless: unknown command '{}'.{} See 'gridless --help'.\n", first,
-               did_you_mean(first, names));
+               did_you_mean(first, command_names(app)));
     return kBadInput;
   }
   try {

@@ -26,6 +26,14 @@ TEST(CommandLine, VersionNamesTheInstructionSet) {
   EXPECT_EQ(result.status, 0);
   EXPECT_THAT(result.out, ContainsRegex("^gridless [0-9]+\\.[0-9]+\\.[0-9]+\n"));
   EXPECT_THAT(result.out, HasSubstr("isa " + std::string(isa_name(active_isa())) + "\n"));
+  EXPECT_THAT(result.out, HasSubstr("\nlibtpu "));
+}
+
+TEST(CommandLine, VersionNamesTheTpuCompilerThatTheEnvironmentAsksFor) {
+  const std::string none = "GRIDLESS_LIBTPU=" GRIDLESS_TEST_DATA;
+  const Outcome result = run_command({"--version"}, {.environment = {none}});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.out, HasSubstr("libtpu not found\n"));
 }
 
 TEST(CommandLine, IsaCanBeLoweredByTheEnvironment) {
