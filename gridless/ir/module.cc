@@ -105,8 +105,9 @@ Value* Block::add_arg(Type type, std::string name) {
   return args.back().get();
 }
 
-Op* append_op(Block& block, OpCode code, std::vector<Value*> operands, std::vector<Type> result_types,
-              std::vector<NamedAttr> attrs, SourceLoc loc, int regions, bool with_blocks) {
+Op* append_op(Block& block, OpCode code, std::vector<Value*> operands,
+              std::vector<Type> result_types, std::vector<NamedAttr> attrs, SourceLoc loc,
+              int regions, bool with_blocks) {
   auto op = std::make_unique<Op>();
   op->code = code;
   op->loc = std::move(loc);

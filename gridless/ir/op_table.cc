@@ -22,7 +22,8 @@ int num_op_codes() { return static_cast<int>(std::size(kTable)); }
 std::optional<OpCode> op_from_name(std::string_view name) {
   static const std::unordered_map<std::string_view, OpCode> index = [] {
     std::unordered_map<std::string_view, OpCode> map;
-    for (size_t i = 0; i < std::size(kTable); ++i) map.emplace(kTable[i].name, static_cast<OpCode>(i));
+    for (size_t i = 0; i < std::size(kTable); ++i)
+      map.emplace(kTable[i].name, static_cast<OpCode>(i));
     return map;
   }();
   const auto it = index.find(name);

@@ -102,8 +102,12 @@ Type Type::intern(TypeData d) {
   for (Type t : d.inputs) parts.push_back(t.data_);
   parts.push_back(nullptr);
   for (Type t : d.results) parts.push_back(t.data_);
-  Key key{static_cast<int>(d.kind),  static_cast<int>(d.elem), d.shape,
-          static_cast<int>(d.space), d.layout,                 std::move(parts)};
+  Key key{static_cast<int>(d.kind),
+          static_cast<int>(d.elem),
+          d.shape,
+          static_cast<int>(d.space),
+          d.layout,
+          std::move(parts)};
   std::lock_guard lock(mutex);
   auto [it, inserted] = table.try_emplace(std::move(key), nullptr);
   if (inserted) {
@@ -139,9 +143,8 @@ Type Type::memref(Shape shape, Elem e, Space space, std::string layout) {
                  .layout = std::move(layout)});
 }
 Type Type::function(std::vector<Type> inputs, std::vector<Type> results) {
-  return intern({.kind = TypeKind::kFunction,
-                 .inputs = std::move(inputs),
-                 .results = std::move(results)});
+  return intern(
+      {.kind = TypeKind::kFunction, .inputs = std::move(inputs), .results = std::move(results)});
 }
 
 TypeKind Type::kind() const { return data_->kind; }

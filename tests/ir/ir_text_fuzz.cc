@@ -1,0 +1,23 @@
+// The text parser takes any bytes; what it accepts can be printed at every version and read again.
+#include <cstdint>
+#include <string_view>
+
+#include "gridless/base/check.h"
+#include "gridless/ir/text.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace gridless;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto module = ir::parse(text, "fuzz.mlir");
+  if (!module) {
+    GRIDLESS_CHECK(!module.error().empty());
+    return 0;
+  }
+  for (const int version : {13, 15, 18}) {
+    const std::string once = ir::print(*module, {.version = version});
+    const auto again = ir::parse(once, "again.mlir");
+    GRIDLESS_CHECK(again.has_value(), "{}\n{}", to_string(again.error()), once);
+    GRIDLESS_CHECK(ir::print(*again, {.version = version}) == once, "{}", once);
+  }
+  return 0;
+}
