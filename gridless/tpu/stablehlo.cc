@@ -187,6 +187,9 @@ std::string manual(const CallSpec& spec, std::string_view body) {
   return out + "  }\n";
 }
 
+// MLIR bytecode, which JAX always writes in the versioned form.
+bool is_bytecode(std::string_view body) { return body.starts_with("ML\xefR"); }
+
 }  // namespace
 
 std::string backend_config(const CallSpec& spec, std::string_view body) {
@@ -195,7 +198,9 @@ std::string backend_config(const CallSpec& spec, std::string_view body) {
   call["body"] = base64_encode(body);
   if (spec.has_communication) call["has_communication"] = true;
   if (spec.collective_id) call["collective_id"] = *spec.collective_id;
-  if (body.find("\"stable_mosaic.") != std::string_view::npos) call["serialization_format"] = 1;
+  if (is_bytecode(body) || body.find("\"stable_mosaic.") != std::string_view::npos) {
+    call["serialization_format"] = 1;
+  }
   call["needs_layout_passes"] = true;
   // Colours pin operands: 0 HBM, 1 VMEM. libtpu takes SMEM from the kernel's own signature.
   Json results = Json::array(), operands = Json::array();
@@ -226,7 +231,7 @@ std::string backend_config(const CallSpec& spec, std::string_view body) {
 
 Result<std::string> stablehlo_text(const CallSpec& spec, std::string_view body) {
   TRY_VOID(validate(spec));
-  if (body.find("module") == std::string_view::npos) {
+  if (!is_bytecode(body) && body.find("module") == std::string_view::npos) {
     return input_error("kernel '{}': the body holds no MLIR module", spec.kernel_name);
   }
   return fmt::format(

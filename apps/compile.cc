@@ -1,0 +1,186 @@
+// gridless compile: a kernel ahead of time for TPU, on a machine that has none.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/commands.h"
+#include "apps/common.h"
+#include "gridless/chips/slice.h"
+#include "gridless/tpu/compile_call.h"
+#include "gridless/tpu/worker.h"
+
+namespace gridless::apps {
+namespace {
+
+struct Arguments {
+  std::string target;
+  std::string call;
+  std::string slice;
+  std::string output;
+  std::string libtpu;
+  int cores = 0;
+  double time_limit = 120;
+  int64_t memory_limit = 16384;
+  bool json = false;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The slice that was named, or the smallest with the cores that the program needs.
+Result<chips::Slice> choose_slice(const Arguments& args, int cores) {
+  if (args.slice.empty()) return chips::smallest_slice(cores);
+  TRY(chips::Slice slice, chips::parse_slice(args.slice));
+  if (cores > slice.cores()) {
+    return input_error("{} has {} cores; {} needs {}", args.slice, slice.cores(), args.target,
+                       cores);
+  }
+  return slice;
+}
+
+// StableHLO text is a whole program; anything else is the body of one kernel.
+bool is_stablehlo(std::string_view text) {
+  return text.find("stablehlo.custom_call") != std::string_view::npos;
+}
+
+Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler) {
+  TRY(std::string text, read_text(args.target));
+  if (is_stablehlo(text)) {
+    if (!args.call.empty() || args.cores != 0) {
+      return input_error("{} is a whole StableHLO program: it says its own call and cores, so "
+                         "--call and --cores do not apply",
+                         args.target);
+    }
+    TRY(const int cores, tpu::program_cores(text));
+    TRY(const chips::Slice slice, choose_slice(args, cores));
+    return tpu::compile_program(compiler, std::move(text), args.target, slice);
+  }
+  if (args.call.empty()) {
+    return input_error("{} is the body of a kernel: name the file with its operands and results, "
+                       "--call call.json",
+                       args.target);
+  }
+  TRY(const std::string call, read_text(args.call));
+  auto spec = tpu::parse_call_json(call);
+  if (!spec) return std::unexpected(spec.error().in(args.call));
+  if (args.cores != 0) spec->cores = args.cores;
+  TRY(const chips::Slice slice, choose_slice(args, spec->cores));
+  return tpu::compile_call(compiler, std::move(*spec), std::move(text), args.target, slice);
+}
+
+nlohmann::json message_list(const Diagnostics& diagnostics) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const Diagnostic& d : diagnostics) {
+    list.push_back({{"severity", d.severity == Diagnostic::Severity::kError ? "error" : "warning"},
+                    {"kind", d.kind},
+                    {"message", d.message},
+                    {"location", d.where.known() ? d.where.str() : ""},
+                    {"notes", d.notes},
+                    {"hint", d.hint}});
+  }
+  return list;
+}
+
+Result<void> write_files(const tpu::CompiledCall& call, const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return machine_error("cannot make {}: {}", folder.string(), error.message());
+  for (const auto& [name, bytes] : tpu::output_files(call, GRIDLESS_VERSION)) {
+    TRY_VOID(write_file(folder / name, bytes));
+  }
+  return {};
+}
+
+// The answer in words or as the one JSON object; `files` is empty unless the compilation succeeded.
+void print_answer(const Arguments& args, const tpu::CompiledCall& call, double seconds) {
+  const auto& compiled = call.result.compiled;
+  const std::string executable =
+      compiled ? (std::filesystem::path(args.output) / "executable.bin").string() : "";
+  if (args.json) {
+    // vmem_bytes and cycles_static need a dump of the schedule, which this does not ask for.
+    print_json({{"target", args.target},
+                {"slice", call.slice.name()},
+                {"cores", call.spec.cores},
+                {"ok", compiled.has_value()},
+                {"seconds",
+                 {{"build", 0.0},
+                  {"emit", call.emit_seconds},
+                  {"libtpu", compiled ? compiled->seconds : 0.0},
+                  {"total", seconds}}},
+                {"libtpu_version", call.libtpu_version},
+                {"code_bytes", compiled ? nlohmann::json(compiled->code_bytes) : nlohmann::json()},
+                {"vmem_bytes", nullptr},
+                {"cycles_static", nullptr},
+                {"executable", compiled ? nlohmann::json(executable) : nlohmann::json()},
+                {"messages", message_list(call.result.diagnostics)}});
+  } else if (compiled) {
+    fmt::print("{}: {} bytes, {} of code, for {} core{} of {}, in {:.2f} s\n", executable,
+               compiled->executable.size(), compiled->code_bytes, call.spec.cores,
+               call.spec.cores == 1 ? "" : "s", call.slice.name(), seconds);
+  }
+}
+
+int run(const Arguments& args) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto libtpu = tpu::find_libtpu(args.libtpu);
+  if (!libtpu) return report(libtpu.error());
+  tpu::CompilerOptions options{.libtpu = *libtpu};
+  options.time_limit = std::chrono::milliseconds(static_cast<int64_t>(args.time_limit * 1000));
+  options.memory_limit_bytes = args.memory_limit << 20;
+  tpu::Compiler compiler(std::move(options));
+  const auto call = compile(args, compiler);
+  if (!call) return report(call.error());
+  if (call->result.compiled) {
+    if (const auto written = write_files(*call, args.output); !written) {
+      return report(written.error());
+    }
+  }
+  print_answer(args, *call, seconds_since(start));
+  return report(call->result.diagnostics);
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "compile", "Compile a kernel for TPU v7 ahead of time; no TPU is needed");
+  const auto args = std::make_shared<Arguments>();
+  command
+      ->add_option("TARGET", args->target,
+                   "A Mosaic body (.mlir text or .mlirbc) with --call, or StableHLO text with one "
+                   "tpu_custom_call")
+      ->required();
+  command->add_option("-o,--output", args->output, "Folder for the executable and its manifest")
+      ->required();
+  command->add_option("--call", args->call, "call.json: operands, results and aliases of a body")
+      ->check(CLI::ExistingFile);
+  CLI::Option* slice = command->add_option(
+      "--slice", args->slice, "Topology, chips in x, y and z; two cores each: tpu7x:2x2x1");
+  command
+      ->add_option("--cores", args->cores,
+                   "Cores that run the kernel, on the smallest slice that has them")
+      ->check(CLI::Range(1, 4096))
+      ->excludes(slice);
+  command->add_option("--libtpu", args->libtpu,
+                      "libtpu.so or its folder (else GRIDLESS_LIBTPU, the wheel that ./dev "
+                      "fetched, or a Python package)");
+  command->add_option("--time-limit", args->time_limit, "Seconds the compiler may take")
+      ->check(CLI::Range(0.1, 86400.0));
+  command->add_option("--memory-limit", args->memory_limit, "MiB of address space it may take")
+      ->check(CLI::Range(int64_t{2048}, int64_t{1} << 24));
+  command->add_flag("--json", args->json, "Print one JSON object");
+  set_examples(command, {"gridless compile ring.mlir --call call.json --slice tpu7x:2x2x4 -o ring",
+                         "gridless compile jax.stablehlo.mlir --json -o out"});
+  command->callback([args, &exit_code] { exit_code = run(*args); });
+
+  // Started by tpu::Compiler through /proc/self/exe; in no --help.
+  CLI::App* worker = app.add_subcommand("tpu-worker", "The process that holds libtpu")->group("");
+  worker->callback([&exit_code] { exit_code = tpu::worker_main(); });
+}
+
+}  // namespace gridless::apps
