@@ -52,18 +52,20 @@ Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler
   TRY(std::string text, read_text(args.target));
   if (is_stablehlo(text)) {
     if (!args.call.empty() || args.cores != 0) {
-      return input_error("{} is a whole StableHLO program: it says its own call and cores, so "
-                         "--call and --cores do not apply",
-                         args.target);
+      return input_error(
+          "{} is a whole StableHLO program: it says its own call and cores, so "
+          "--call and --cores do not apply",
+          args.target);
     }
     TRY(const int cores, tpu::program_cores(text));
     TRY(const chips::Slice slice, choose_slice(args, cores));
     return tpu::compile_program(compiler, std::move(text), args.target, slice);
   }
   if (args.call.empty()) {
-    return input_error("{} is the body of a kernel: name the file with its operands and results, "
-                       "--call call.json",
-                       args.target);
+    return input_error(
+        "{} is the body of a kernel: name the file with its operands and results, "
+        "--call call.json",
+        args.target);
   }
   TRY(const std::string call, read_text(args.call));
   auto spec = tpu::parse_call_json(call);
@@ -147,8 +149,8 @@ int run(const Arguments& args) {
 }  // namespace
 
 void add_compile(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand(
-      "compile", "Compile a kernel for TPU v7 ahead of time; no TPU is needed");
+  CLI::App* command =
+      app.add_subcommand("compile", "Compile a kernel for TPU v7 ahead of time; no TPU is needed");
   const auto args = std::make_shared<Arguments>();
   command
       ->add_option("TARGET", args->target,

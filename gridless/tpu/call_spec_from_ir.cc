@@ -1,0 +1,29 @@
+#include "gridless/tpu/compile_kernel.h"
+
+namespace gridless::tpu {
+namespace {
+
+OperandSpec operand(const ir::CallArg& arg) {
+  return {.shape = arg.type.shape(),
+          .dtype = ir::spelling(arg.type.elem()),
+          .space = arg.type.space() == ir::Space::kHbm ? Space::kHbm : Space::kAny};
+}
+
+}  // namespace
+
+CallSpec call_spec(const ir::Call& call) {
+  CallSpec spec;
+  spec.kernel_name = call.name;
+  for (const ir::CallArg& arg : call.operands) spec.operands.push_back(operand(arg));
+  for (const ir::CallArg& arg : call.results) spec.results.push_back(operand(arg));
+  for (const auto& [result, source] : call.aliases) {
+    spec.aliases.push_back({.result = result, .operand = source});
+  }
+  spec.cores = call.cores;
+  spec.has_communication = call.has_communication;
+  spec.collective_id = call.collective_id;
+  if (call.vmem_limit_bytes > 0) spec.vmem_limit_bytes = call.vmem_limit_bytes;
+  return spec;
+}
+
+}  // namespace gridless::tpu
