@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "gridless/base/check.h"
 
@@ -13,10 +14,15 @@ constexpr int64_t kLanes = 128;
 constexpr int64_t kBytesPerRow = kLanes * 4;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// What one more chunk costs beside its bytes, in rows: a wait drains the MXU pipeline, so a few large
+// chunks beat many small ones of the same total.
+constexpr int64_t kChunkOverheadRows = 100;
 
 // One way to cut a matrix: panels per chunk and parts.
 struct Cut {
-  int64_t panels_per_chunk, parts, kp, used_rows, chunks;
+  int64_t panels, panels_per_chunk, parts, kp, used_rows, chunks;
 };
 
 int64_t panels_of(const MatrixShape& m) { return ceil_div(m.n, kLanes) * (m.paired ? 2 : 1); }
@@ -30,9 +36,13 @@ std::vector<Cut> cuts(const MatrixShape& m, int64_t max_rows) {
     // Parts start at whole activation panels; otherwise the kernel would shift lanes for every part.
     if (parts > 1 && kp % kLanes != 0) continue;
     for (int64_t p = 1; p <= panels; ++p) {
-      if (panels % p != 0 || (m.paired && p % 2 != 0)) continue;
+      if (m.paired && p % 2 != 0) continue;
+      // A prime number of panels would leave one panel per chunk: up to 1/64 more of them, all zero, is
+      // the lesser evil.
+      const int64_t padded = round_up(panels, p);
+      if ((padded - panels) * 64 > panels) continue;
       const int64_t rows = p * (code_rows(m.format, kp) + scale_rows(m.format, kp));
-      if (rows <= max_rows) out.push_back({p, parts, kp, rows, panels / p * parts});
+      if (rows <= max_rows) out.push_back({padded, p, parts, kp, rows, padded / p * parts});
     }
   }
   if (out.empty()) {
@@ -44,22 +54,22 @@ std::vector<Cut> cuts(const MatrixShape& m, int64_t max_rows) {
     }
     const int64_t kp = m.k / parts;
     const int64_t rows = p * (code_rows(m.format, kp) + scale_rows(m.format, kp));
-    out.push_back({p, parts, kp, rows, panels / p * parts});
+    out.push_back({panels, p, parts, kp, rows, panels / p * parts});
   }
   return out;
 }
 
-// The cut that needs the fewest chunks of `chunk_rows`; fewer parts win ties (they accumulate less often).
+// The cut that needs the fewest chunks of `chunk_rows`; on ties the one that reads less, then fewer parts
+// (they accumulate less often).
 std::optional<Cut> best_cut(const std::vector<Cut>& options, int64_t chunk_rows) {
   std::optional<Cut> best;
   for (const Cut& c : options) {
     if (c.used_rows > chunk_rows) continue;
-    if (!best || c.chunks < best->chunks || (c.chunks == best->chunks && c.parts < best->parts)) best = c;
+    const auto key = [](const Cut& x) { return std::tuple(x.chunks, x.used_rows * x.chunks, x.parts); };
+    if (!best || key(c) < key(*best)) best = c;
   }
   return best;
 }
-
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 }  // namespace
 
@@ -140,8 +150,9 @@ StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& 
     for (size_t i = 0; i < all.size(); ++i) {
       chunks += best_cut(options[i], size)->chunks * (i < layer.size() ? layers : 1);
     }
-    if (chunks * size <= best_rows) {
-      best_rows = chunks * size;
+    const int64_t cost = chunks * (size + kChunkOverheadRows);
+    if (cost <= best_rows) {
+      best_rows = cost;
       chunk_rows = size;
     }
   }
@@ -152,7 +163,7 @@ StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& 
     const Cut c = *best_cut(options[i], chunk_rows);
     MatrixLayout m;
     m.shape = all[i];
-    m.panels = panels_of(all[i]);
+    m.panels = c.panels;
     m.panels_per_chunk = c.panels_per_chunk;
     m.parts = c.parts;
     m.kp = c.kp;
