@@ -1,0 +1,49 @@
+// The weight stream: every matrix of the step, read through one ring of VMEM slots
+// (docs/weight_stream.md, architecture.md section 6).
+//
+// Chunk g sits at row g * chunk_rows of the image and goes to slot g % slots. When chunk g is about to be
+// used, the copy of chunk g + slots - 1 starts: its slot held chunk g - 1, which has been used. So the
+// next matrix, the next layer and the head are always on the way while this chunk is multiplied, without
+// a branch per matrix.
+#pragma once
+
+#include <functional>
+
+#include "gridless/blocks/activations.h"
+#include "gridless/weights/stream_layout.h"
+
+namespace gridless::blocks {
+
+class WeightStream {
+ public:
+  // Allocates the ring in the current scope and starts the first copies. `image`: i32 [rows, 128] in HBM.
+  WeightStream(Kernel& k, Ref image, const weights::StreamLayout& layout, int slots = 4);
+
+  // Says where the program is: the matrices that follow are those of this layer, or of the tail.
+  void enter_layer(Scalar layer);
+  void enter_tail();
+
+  // y = x W for matrix `name`: x bf16 panel-major, y f32 [panels of the matrix, R, 128].
+  void project(const std::string& name, Ref x, Ref y);
+
+  // The same group by group: `use(group, y)` gets f32 [panels_per_chunk, R, 128] of each.
+  void project_groups(const std::string& name, Ref x,
+                      const std::function<void(Scalar group, Ref y)>& use);
+
+  const weights::MatrixLayout& matrix(const std::string& name) const;
+
+ private:
+  void start(Scalar chunk);
+  // Waits for a chunk, starts its successor, runs `use` on the slot.
+  void chunk(Scalar chunk, const std::function<void(Ref tile)>& use);
+
+  Kernel& k_;
+  Ref image_;
+  const weights::StreamLayout& layout_;
+  int slots_;
+  Ref ring_;
+  Sem done_;
+  Scalar base_;  // first chunk of the current layer or tail
+};
+
+}  // namespace gridless::blocks

@@ -1,0 +1,140 @@
+#include "gridless/models/llama/config.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numbers>
+#include <string>
+
+namespace gridless::models {
+
+namespace {
+
+using Json = nlohmann::json;
+
+Result<int64_t> positive(const Json& config, const char* key, std::optional<int64_t> otherwise = {}) {
+  const auto it = config.find(key);
+  if (it == config.end() || it->is_null()) {
+    if (otherwise) return *otherwise;
+    return input_error("the config has no '{}'", key);
+  }
+  if (!it->is_number_integer() || it->get<int64_t>() <= 0 || it->get<int64_t>() > (int64_t{1} << 31)) {
+    return input_error("'{}' in the config is {}, not a positive integer", key, it->dump());
+  }
+  return it->get<int64_t>();
+}
+
+Result<double> real(const Json& config, const char* key, double otherwise) {
+  const auto it = config.find(key);
+  if (it == config.end() || it->is_null()) return otherwise;
+  if (!it->is_number()) return input_error("'{}' in the config is {}, not a number", key, it->dump());
+  return it->get<double>();
+}
+
+Result<void> read_rope(const Json& config, LlamaConfig& out) {
+  TRY(out.rope_theta, real(config, "rope_theta", out.rope_theta));
+  // Newer configs hold theta and scaling together in rope_parameters.
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto it = config.find(key);
+    if (it == config.end() || it->is_null()) continue;
+    if (!it->is_object()) return input_error("'{}' in the config is {}, not an object", key, it->dump());
+    const Json& rope = *it;
+    TRY(out.rope_theta, real(rope, "rope_theta", out.rope_theta));
+    const std::string type = rope.value("rope_type", rope.value("type", std::string("default")));
+    if (type == "default") continue;
+    if (type == "linear") {
+      TRY(out.rope_linear_factor, real(rope, "factor", 1));
+      continue;
+    }
+    if (type != "llama3") {
+      return input_error("RoPE scaling of type '{}' is not supported: default, linear and llama3 are", type);
+    }
+    Llama3RopeScaling s;
+    TRY(s.factor, real(rope, "factor", 8));
+    TRY(s.low_freq_factor, real(rope, "low_freq_factor", 1));
+    TRY(s.high_freq_factor, real(rope, "high_freq_factor", 4));
+    TRY(s.original_context, real(rope, "original_max_position_embeddings", 8192));
+    out.rope_scaling = s;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<float> LlamaConfig::rope_frequencies() const {
+  std::vector<float> out;
+  for (int64_t i = 0; i < head_dim / 2; ++i) {
+    double f = std::pow(rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+    f /= rope_linear_factor;
+    if (rope_scaling) {
+      const Llama3RopeScaling& s = *rope_scaling;
+      const double wavelength = 2 * std::numbers::pi / f;
+      const double low = s.original_context / s.low_freq_factor;
+      const double high = s.original_context / s.high_freq_factor;
+      if (wavelength > low) {
+        f /= s.factor;
+      } else if (wavelength > high) {
+        const double smooth = (s.original_context / wavelength - s.low_freq_factor) /
+                              (s.high_freq_factor - s.low_freq_factor);
+        f = (1 - smooth) * f / s.factor + smooth * f;
+      }
+    }
+    out.push_back(static_cast<float>(f));
+  }
+  return out;
+}
+
+Result<LlamaConfig> llama_config(const Json& config) {
+  const std::string type = config.value("model_type", std::string());
+  if (type != "llama") {
+    return input_error("architecture '{}' is not supported: this version runs 'llama' models",
+                       type.empty() ? "(none named)" : type);
+  }
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (config.contains(key) && config[key].is_boolean() && config[key].get<bool>()) {
+      return input_error("'{}' is set in the config: projections with biases are not supported", key);
+    }
+  }
+  LlamaConfig out;
+  TRY(out.layers, positive(config, "num_hidden_layers"));
+  TRY(out.hidden, positive(config, "hidden_size"));
+  TRY(out.heads, positive(config, "num_attention_heads"));
+  TRY(out.kv_heads, positive(config, "num_key_value_heads", out.heads));
+  TRY(out.head_dim, positive(config, "head_dim", out.hidden / out.heads));
+  TRY(out.ffn, positive(config, "intermediate_size"));
+  TRY(out.vocab, positive(config, "vocab_size"));
+  TRY(out.context, positive(config, "max_position_embeddings", 2048));
+  TRY(out.rms_eps, real(config, "rms_norm_eps", 1e-6));
+  TRY_VOID(read_rope(config, out));
+  out.tied_head = config.value("tie_word_embeddings", false);
+  if (out.heads % out.kv_heads != 0) {
+    return input_error("{} query heads do not divide among {} key/value heads", out.heads, out.kv_heads);
+  }
+  if (out.head_dim % 2 != 0) return input_error("head_dim {} is odd: RoPE rotates pairs", out.head_dim);
+  if (const auto it = config.find("eos_token_id"); it != config.end()) {
+    if (it->is_number_integer()) out.eos.push_back(it->get<int64_t>());
+    if (it->is_array()) {
+      for (const Json& id : *it) {
+        if (id.is_number_integer()) out.eos.push_back(id.get<int64_t>());
+      }
+    }
+  }
+  return out;
+}
+
+LlamaConfig llama_config(const ModelFacts& f) {
+  LlamaConfig out;
+  out.layers = f.layers;
+  out.hidden = f.hidden;
+  out.heads = f.heads;
+  out.kv_heads = f.kv_heads;
+  out.head_dim = f.head_dim;
+  out.ffn = f.ffn;
+  out.vocab = f.vocab;
+  out.context = f.context;
+  out.rms_eps = static_cast<double>(f.norm_eps);
+  out.rope_theta = static_cast<double>(f.rope_base);
+  out.tied_head = f.tied_head;
+  return out;
+}
+
+}  // namespace gridless::models
