@@ -59,7 +59,7 @@ Result<int64_t> byte_size(const OperandSpec& operand);
 // per operand.
 Result<void> validate(const CallSpec& spec);
 
-// Reads a call.json (format: docs/call_json.md): kernel_name, operands and results with shape,
+// Reads a call.json (format: docs/compile_output.md): kernel_name, operands and results with shape,
 // dtype and optional space or color, aliases, num_partitions, and the options of the backend
 // config.
 Result<CallSpec> parse_call_json(std::string_view json);

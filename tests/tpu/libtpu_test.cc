@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "gridless/ir/text.h"
 #include "gridless/tpu/body_signature.h"
 #include "gridless/tpu/compile_call.h"
 #include "tests/tpu/copy_body.h"
@@ -72,6 +73,17 @@ TEST_F(LibtpuTest, TakesEveryKernelOfTheCorpusFromText) {
     EXPECT_EQ(compiled.memory.temporary, 0) << folder << ": an operand is copied";
   }
   EXPECT_EQ(compiler_->workers_started(), 1);
+}
+
+// What `compile` sends for kernels built here: the IR's own text, down-levelled to version 13.
+TEST_F(LibtpuTest, TakesEveryKernelOfTheCorpusAsOurPrinterWritesIt) {
+  for (const auto& entry : nlohmann::json::parse(read("/corpus/index.json"))) {
+    const std::string folder = "/corpus/" + entry["name"].get<std::string>();
+    const auto spec = parse_call_json(read(folder + "/call.json"));
+    const auto module = ir::parse(read(folder + "/module.mlir"), folder);
+    ASSERT_TRUE(module) << to_string(module.error());
+    compile(*spec, ir::print(*module, {.version = 13, .locations = true}), folder);
+  }
 }
 
 TEST_F(LibtpuTest, TakesTheProgramsThatJaxPrints) {
