@@ -1,0 +1,55 @@
+// Buffer: one allocation of one virtual core, at a place that is the same on all cores.
+//
+// A buffer belongs to a *site*: a kernel argument, an alloca or sem_alloc op, or the barrier semaphore.
+// Addresses on the chip are static and equal on all cores, so "the same buffer on core 3" is the
+// buffer of the same site there, whether or not core 3 is inside the scope that allocates it.
+//
+// Bytes are row-major in the packing of the element format (two 4-bit elements per byte, the first in
+// the low half). The chip tiles its arrays; nothing that an IR program can observe depends on that,
+// except the pairing of rows in bitcasts, which View reproduces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gridless/base/diagnostic.h"
+#include "gridless/ir/type.h"
+
+namespace gridless::emulate {
+
+using ir::Elem;
+using ir::Shape;
+using ir::Type;
+
+// A counted semaphore. DMA semaphores count bytes, regular ones signals. Only the owner waits.
+struct Semaphore {
+  int64_t count = 0;
+  std::deque<int64_t> pending;  // copies that will add to it: ids of the DMA engine, in start order
+};
+
+struct Buffer {
+  int core = 0;
+  int site = 0;
+  Type type;                 // the memref as allocated
+  std::string name;          // for messages: "argument 3", "alloca"
+  SourceLoc where;           // the allocation, for messages
+  std::span<std::byte> data;  // the caller's memory or `owned`
+  std::vector<std::byte> owned;
+  bool read_only = false;
+  std::vector<Semaphore> semaphores;  // semaphore sites only; row-major
+
+  bool is_semaphore() const { return ir::is_semaphore(type.elem()); }
+  // Takes memory of its own and poisons it, or zeroed semaphores.
+  void allocate();
+  void poison();
+};
+
+// Element `index` of packed elements of `bits` bits (2, 4, 8, 16 or 32).
+uint32_t get_bits(const std::byte* data, int64_t index, int bits);
+void set_bits(std::byte* data, int64_t index, int bits, uint32_t value);
+
+}  // namespace gridless::emulate

@@ -1,0 +1,73 @@
+// One function per op that touches a core's state, declared from the op table (the pure ones are in
+// pure_ops.h). Each reads its operands from the frame and writes its results there.
+#pragma once
+
+#include "gridless/emulate/fault.h"
+#include "gridless/emulate/machine.h"
+#include "gridless/emulate/pure_ops.h"
+#include "gridless/ir/visit.h"
+
+namespace gridless::emulate {
+
+enum class Step : uint8_t {
+  kNext,
+  kBlocked,  // not executed; try again later
+  kPoll,     // executed; let the other cores run before going on
+};
+
+#define GRIDLESS_STATEFUL(id) Step id(const ir::Op& op);
+#undef GRIDLESS_NOT_PURE
+#define GRIDLESS_NOT_PURE GRIDLESS_STATEFUL
+#define GRIDLESS_IF_kPure(id) \
+  Step id(const ir::Op& op) { return pure(op); }
+
+struct CoreOps {
+  Machine& machine;
+  Core& core;
+  Frame& frame;
+  const Instr* instr = nullptr;
+  std::vector<const RtValue*> args;  // of the op in hand
+
+  Step run(const Instr& in) {
+    instr = &in;
+    args.clear();
+    for (int32_t s : frame.program->operands(in)) args.push_back(&frame.slots[static_cast<size_t>(s)]);
+    return ir::visit(*this, *in.op);
+  }
+
+#define GRIDLESS_DECLARE(id, name, least, most, results, regions, rule, effect, ...) \
+  GRIDLESS_IF_##effect(id)
+  GRIDLESS_OPS(GRIDLESS_DECLARE)
+#undef GRIDLESS_DECLARE
+#undef GRIDLESS_IF_kPure
+
+ private:
+  Step pure(const ir::Op& op);
+
+  void set(RtValue v) {
+    frame.slots[static_cast<size_t>(frame.program->results(*instr)[0])] = std::move(v);
+  }
+  void set(View v) { set(RtValue(std::make_shared<const View>(std::move(v)))); }
+  const View& ref(size_t i) const { return view(*args[i]); }
+  int64_t integer(size_t i) const { return scalar(*args[i]).i; }
+  // Operands [begin, end) as indices.
+  Shape indices(size_t begin, size_t end) const;
+  // Faults with out_of_bounds unless the block lies in the ref.
+  void check_block(const ir::Op& op, const View& v, const Shape& starts, const Shape& sizes,
+                   const Shape& steps) const;
+  void check_writable(const ir::Op& op, const View& v) const;
+  Step load(const ir::Op& op, const View& v, Shape starts, Shape steps, const Vector* mask);
+  Step store(const ir::Op& op, const Vector& value, const View& v, Shape starts, Shape steps,
+             const Vector* mask, bool add);
+  Step view_or_fault(const ir::Op& op, std::string problem, View v);
+
+  // The semaphore a rank-0 (or one-element) ref names, here or on another core.
+  Semaphore& semaphore(const ir::Op& op, const View& v, int on_core);
+  int device(const ir::Op& op, size_t operand) const;
+  Step wait(const ir::Op& op, const View& semaphore_ref, int64_t need);
+};
+
+// Where each operand segment of an op begins; begins[i + 1] is where it ends.
+std::vector<size_t> segments(const ir::Op& op);
+
+}  // namespace gridless::emulate

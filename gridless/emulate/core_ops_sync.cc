@@ -1,0 +1,84 @@
+// DMAs, semaphores, devices.
+#include <fmt/format.h>
+
+#include "gridless/emulate/core_ops.h"
+
+namespace gridless::emulate {
+
+int CoreOps::device(const ir::Op& op, size_t operand) const {
+  const int64_t d = integer(operand);
+  const auto n = static_cast<int64_t>(machine.cores.size());
+  if (d >= 0 && d < n) return static_cast<int>(d);
+  fault(op, "out_of_bounds", fmt::format("{} on core {}: device {} of {}", op.info().name, core.id, d, n),
+        "device ids run from 0 to the number of cores - 1");
+}
+
+Semaphore& CoreOps::semaphore(const ir::Op& op, const View& v, int on_core) {
+  Buffer& b = machine.cores[static_cast<size_t>(on_core)].buffers[static_cast<size_t>(v.buffer->site)];
+  if (!b.is_semaphore() || v.num_elements() != 1)
+    fault(op, "shape_mismatch", fmt::format("{}: {} is not one semaphore", op.info().name, v.str()),
+          "slice and squeeze the array of semaphores to a single one");
+  return b.semaphores[static_cast<size_t>(v.offset)];
+}
+
+Step CoreOps::wait(const ir::Op& op, const View& ref, int64_t need) {
+  Semaphore& s = semaphore(op, ref, core.id);
+  machine.dma.advance(s, need);
+  if (s.count >= need) {
+    s.count -= need;
+    return Step::kNext;
+  }
+  std::string name = ref.buffer->name;
+  if (ref.buffer->semaphores.size() > 1) name += fmt::format("[{}]", ref.offset);
+  core.waiting = {&op, &s, std::move(name), need};
+  return Step::kBlocked;
+}
+
+// Operands: source, [source semaphore], target, target semaphore, [device], [core], [subcore].
+Step CoreOps::TpuEnqueueDma(const ir::Op& op) {
+  const auto at = segments(op);
+  const bool has_sent = at[2] > at[1];
+  const bool remote = at.size() > 5 && at[5] > at[4];
+  const int to = remote ? device(op, at[4]) : core.id;
+  Transfer t{.src = ref(0), .dst = ref(at[2]), .op = &op, .core = core.id};
+  if (t.src.shape != t.dst.shape || t.src.elem != t.dst.elem) {
+    fault(op, "shape_mismatch",
+          fmt::format("tpu.enqueue_dma copies {} to {}", t.src.str(), t.dst.str()),
+          "source and target need one shape and one format");
+  }
+  t.dst.buffer = &machine.cores[static_cast<size_t>(to)].buffers[static_cast<size_t>(t.dst.buffer->site)];
+  check_writable(op, t.dst);
+  t.arrived = &semaphore(op, ref(at[3]), to);
+  if (has_sent) t.sent = &semaphore(op, ref(at[1]), core.id);
+  t.bytes = t.src.num_bytes();
+  machine.dma.start(std::move(t));
+  return Step::kNext;
+}
+
+// wait_target: the bytes of the target on the target's semaphore; else those of the source on the
+// source's. The refs only say how many bytes.
+Step CoreOps::TpuWaitDma(const ir::Op& op) {
+  const auto at = segments(op);
+  const bool has_sent = at[2] > at[1];
+  if (op.bool_attr_or("wait_target", true)) return wait(op, ref(at[3]), ref(at[2]).num_bytes());
+  return wait(op, ref(has_sent ? at[1] : at[3]), ref(0).num_bytes());
+}
+
+Step CoreOps::TpuSemSignal(const ir::Op& op) {
+  const auto at = segments(op);
+  const bool remote = at.size() > 3 && at[3] > at[2];
+  semaphore(op, ref(0), remote ? device(op, at[2]) : core.id).count += integer(1);
+  return Step::kNext;
+}
+
+Step CoreOps::TpuSemWait(const ir::Op& op) { return wait(op, ref(0), integer(1)); }
+
+// A kernel may poll, so the other cores get a turn afterwards.
+Step CoreOps::TpuSemRead(const ir::Op& op) {
+  Semaphore& s = semaphore(op, ref(0), core.id);
+  machine.dma.advance(s, INT64_MAX);
+  set(RtValue(make_int(Elem::kI32, s.count)));
+  return Step::kPoll;
+}
+
+}  // namespace gridless::emulate

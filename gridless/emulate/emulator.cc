@@ -1,0 +1,276 @@
+#include "gridless/emulate/emulator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gridless/emulate/fault.h"
+#include "gridless/emulate/grid.h"
+#include "gridless/emulate/machine.h"
+
+namespace gridless::emulate {
+namespace {
+
+std::span<std::byte> writable(std::span<const std::byte> s) {
+  // Operands that are not aliased are read_only buffers: every store and copy checks that first.
+  return {const_cast<std::byte*>(s.data()), s.size()};
+}
+
+// One launch: memory, cores, scheduler, and what is checked at the end.
+class Launch {
+ public:
+  Launch(const Kernel& kernel, std::span<const CoreMemory> memory, const Options& options)
+      : kernel_(kernel), memory_(memory) {
+    machine_.max_steps = options.max_steps;
+    machine_.barrier_site = kernel.barrier_site();
+    machine_.cores.resize(memory.size());
+    for (size_t c = 0; c < memory.size(); ++c) set_up(c);
+  }
+
+  Report run() {
+    Report report;
+    try {
+      set_grid_bounds();
+      for (size_t c = 0; c < machine_.cores.size(); ++c) {
+        grids_.emplace_back(kernel_, machine_, machine_.cores[c], tensors(c));
+        if (!grids_[c].next()) machine_.cores[c].state = Core::State::kDone;
+      }
+      report.finished = schedule(report.diagnostics);
+      if (report.finished) {
+        finish_copies(report.diagnostics);
+        for (Grid& g : grids_) g.next();  // outputs of the last step, after late copies
+        for (size_t c = 0; c < machine_.cores.size(); ++c) copy_out(c);
+        check_semaphores(report.diagnostics);
+      }
+    } catch (Fault& f) {
+      report.diagnostics.push_back(std::move(f.diagnostic));
+    }
+    report.steps = machine_.steps;
+    return report;
+  }
+
+ private:
+  void set_up(size_t c) {
+    Core& core = machine_.cores[c];
+    const CoreMemory& memory = memory_[c];
+    core.id = static_cast<int>(c);
+    check_sizes(memory);
+    for (const Alias& a : kernel_.call.aliases) {
+      const auto from = memory.operands[static_cast<size_t>(a.operand)];
+      const auto to = memory.results[static_cast<size_t>(a.result)];
+      if (from.data() != to.data() && !from.empty()) std::memcpy(to.data(), from.data(), from.size());
+    }
+    core.buffers.resize(kernel_.sites.size());
+    for (size_t s = 0; s < kernel_.sites.size(); ++s) {
+      Buffer& b = core.buffers[s];
+      b.core = core.id;
+      b.site = static_cast<int>(s);
+      b.type = kernel_.sites[s].type;
+      b.name = kernel_.sites[s].name;
+      b.where = kernel_.sites[s].where;
+      if (!b.type.is_memref()) continue;  // a grid index
+      const Argument* arg = s < kernel_.arguments.size() ? &kernel_.arguments[s] : nullptr;
+      if (!arg || arg->tensor < 0 || arg->is_window) {
+        b.allocate();
+        continue;
+      }
+      const std::span<std::byte> tensor = tensors(c)[s];
+      const bool output = arg->role == Argument::Role::kOutput;
+      b.read_only = !output && arg->aliased < 0;
+      b.data = tensor;
+      if (output && arg->aliased < 0) b.poison();
+      if (arg->in_place()) continue;
+      if (output && arg->aliased >= 0) {
+        // The copy that the operand's argument already has.
+        for (size_t k = 0; k < s; ++k) {
+          const Argument& in = kernel_.arguments[k];
+          if (in.aliased == arg->tensor && in.role != Argument::Role::kOutput)
+            b.data = core.buffers[k].data;
+        }
+        continue;
+      }
+      b.owned.assign(tensor.begin(), tensor.end());
+      b.data = b.owned;
+      b.read_only = false;
+    }
+  }
+
+  // Per argument, the memory of its tensor.
+  std::vector<std::span<std::byte>> tensors(size_t c) const {
+    std::vector<std::span<std::byte>> out;
+    for (const Argument& arg : kernel_.arguments) {
+      out.emplace_back();
+      if (arg.tensor < 0) continue;
+      const auto t = static_cast<size_t>(arg.tensor);
+      if (arg.role == Argument::Role::kOutput) {
+        out.back() = memory_[c].results[t];
+      } else if (arg.aliased >= 0) {
+        out.back() = memory_[c].results[static_cast<size_t>(arg.aliased)];
+      } else {
+        out.back() = writable(memory_[c].operands[t]);
+      }
+    }
+    return out;
+  }
+
+  void check_sizes(const CoreMemory& memory) const {
+    const Call& call = kernel_.call;
+    GRIDLESS_CHECK(memory.operands.size() == call.operands.size());
+    GRIDLESS_CHECK(memory.results.size() == call.results.size());
+    for (size_t k = 0; k < call.operands.size(); ++k)
+      GRIDLESS_CHECK(static_cast<int64_t>(memory.operands[k].size()) == call.operands[k].bytes(),
+                     "operand {}", k);
+    for (size_t k = 0; k < call.results.size(); ++k)
+      GRIDLESS_CHECK(static_cast<int64_t>(memory.results[k].size()) == call.results[k].bytes(),
+                     "result {}", k);
+  }
+
+  // Dynamic bounds are the call's first operands. They must agree on all cores.
+  void set_grid_bounds() {
+    machine_.grid_bounds = kernel_.grid;
+    size_t operand = 0;
+    for (int64_t& b : machine_.grid_bounds) {
+      if (b == ir::kDynamic) {
+        int32_t value = 0;
+        std::memcpy(&value, memory_[0].operands[operand].data(), sizeof(value));
+        b = std::max(value, 0);
+        ++operand;
+      }
+    }
+  }
+
+  // Round robin until all are done. False, with a Diagnostic, when nobody can go on.
+  bool schedule(Diagnostics& diagnostics) {
+    for (;;) {
+      bool progress = false, all_done = true;
+      for (size_t c = 0; c < machine_.cores.size(); ++c) {
+        Core& core = machine_.cores[c];
+        if (core.state == Core::State::kDone) continue;
+        progress |= run_core(machine_, core);
+        // The step after the last stays for run(): copies may still be in flight.
+        if (core.state == Core::State::kDone && !grids_[c].at_end()) {
+          grids_[c].next();
+          core.state = Core::State::kReady;
+        }
+        all_done &= core.state == Core::State::kDone;
+      }
+      if (all_done) return true;
+      if (!progress) break;
+    }
+    diagnostics.push_back(deadlock());
+    return false;
+  }
+
+  Diagnostic deadlock() const {
+    Diagnostic d{.kind = "deadlock", .message = "", .where = {}, .notes = {},
+                 .hint = "who should have signalled, and was its device id and count right?"};
+    int blocked = 0;
+    for (const Core& core : machine_.cores) {
+      if (core.state == Core::State::kDone) continue;
+      const Waiting& w = core.waiting;
+      if (blocked++ == 0) d.where = w.op->loc;
+      d.notes.push_back(fmt::format("core {} at {}: {} on {} needs {}, has {}", core.id, w.op->loc.str(),
+                                    w.op->info().name, w.name, w.need, w.semaphore->count));
+    }
+    d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, machine_.cores.size());
+    return d;
+  }
+
+  void finish_copies(Diagnostics& diagnostics) {
+    std::vector<const ir::Op*> reported;
+    for (const Transfer* t : machine_.dma.finish()) {
+      if (std::ranges::find(reported, t->op) != reported.end()) continue;
+      reported.push_back(t->op);
+      diagnostics.push_back(
+          {.kind = "dma_in_flight_at_end",
+           .message = fmt::format("no wait covers the copy of {} to {}, started on core {}",
+                                  t->src.str(), t->dst.str(), t->core),
+           .where = t->op->loc,
+           .notes = {},
+           .hint = "wait for every copy before the kernel ends"});
+    }
+  }
+
+  void check_semaphores(Diagnostics& diagnostics) const {
+    for (size_t s = 0; s < kernel_.sites.size(); ++s) {
+      if (!machine_.cores[0].buffers[s].is_semaphore()) continue;
+      std::string where;
+      for (const Core& core : machine_.cores)
+        for (size_t k = 0; k < core.buffers[s].semaphores.size(); ++k)
+          if (const int64_t n = core.buffers[s].semaphores[k].count; n != 0)
+            where += fmt::format("{}[{}] of core {} holds {}", where.empty() ? "" : ", ", k, core.id, n);
+      if (where.empty()) continue;
+      diagnostics.push_back({.kind = "semaphore_not_zero",
+                             .message = fmt::format("{} is not zero at the end: {}",
+                                                    kernel_.sites[s].name, where),
+                             .where = kernel_.sites[s].where,
+                             .notes = {},
+                             .hint = "every signal and every copied byte must be waited for"});
+    }
+  }
+
+  void copy_out(size_t c) {
+    for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
+      const Argument& arg = kernel_.arguments[k];
+      if (arg.role != Argument::Role::kOutput || arg.is_window || arg.in_place()) continue;
+      const auto from = machine_.cores[c].buffers[k].data;
+      std::memcpy(memory_[c].results[static_cast<size_t>(arg.tensor)].data(), from.data(), from.size());
+    }
+  }
+
+  const Kernel& kernel_;
+  std::span<const CoreMemory> memory_;
+  Machine machine_;
+  std::vector<Grid> grids_;
+};
+
+}  // namespace
+
+std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, Call call) {
+  auto kernel = make_kernel(module, std::move(call));
+  if (!kernel) return std::unexpected(std::move(kernel.error()));
+  return Emulator(std::move(*kernel));
+}
+
+Report Emulator::run(std::span<const CoreMemory> memory, const Options& options) const {
+  GRIDLESS_CHECK(!memory.empty());
+  return Launch(kernel_, memory, options).run();
+}
+
+Result<CallResult> run_call(const ir::Module& module, const Call& call, int cores,
+                            std::span<const std::span<const std::byte>> inputs,
+                            const Options& options) {
+  if (inputs.size() != call.operands.size())
+    return input_error("the call has {} operands, {} inputs are given", call.operands.size(),
+                       inputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const int64_t expected = call.operands[k].bytes() * cores;
+    if (static_cast<int64_t>(inputs[k].size()) != expected)
+      return input_error("input {} has {} bytes; {} cores of shape {} need {}", k, inputs[k].size(),
+                         cores, ir::shape_str(call.operands[k].shape), expected);
+  }
+  CallResult result;
+  for (const TensorSpec& spec : call.results)
+    result.outputs.emplace_back(static_cast<size_t>(spec.bytes() * cores));
+  std::vector<CoreMemory> memory(static_cast<size_t>(cores));
+  for (size_t c = 0; c < memory.size(); ++c) {
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const auto bytes = static_cast<size_t>(call.operands[k].bytes());
+      memory[c].operands.push_back(inputs[k].subspan(c * bytes, bytes));
+    }
+    for (size_t k = 0; k < call.results.size(); ++k) {
+      const auto bytes = static_cast<size_t>(call.results[k].bytes());
+      memory[c].results.push_back(std::span(result.outputs[k]).subspan(c * bytes, bytes));
+    }
+  }
+  auto emulator = Emulator::create(module, call);
+  if (emulator) {
+    result.report = emulator->run(memory, options);
+  } else {
+    result.report.diagnostics = std::move(emulator.error());
+  }
+  return result;
+}
+
+}  // namespace gridless::emulate

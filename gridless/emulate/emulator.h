@@ -1,0 +1,68 @@
+// The emulator: runs a kernel on N virtual cores, values only. Simple and slow; the oracle for the CPU
+// engine, the blocks and the models.
+//
+// All cores run the same program, device_id being the core's number. A core runs until it waits for
+// something that is not there, then the next one runs, round robin from core 0: the order is
+// deterministic. A copy moves its data at the first wait that needs it. Scratch starts as poison (NaN,
+// 0xdeadbeef), semaphores as zero. What goes wrong in the kernel is reported as Diagnostics of the
+// kinds of the `check` command: out_of_bounds, deadlock, semaphore_not_zero, dma_in_flight_at_end,
+// shape_mismatch, invalid_ir, and assertion, step_limit.
+//
+// One run sees one timing. That a kernel is right under every timing is for the checker to say.
+#pragma once
+
+#include <span>
+
+#include "gridless/base/diagnostic.h"
+#include "gridless/emulate/call.h"
+#include "gridless/emulate/kernel.h"
+
+namespace gridless::emulate {
+
+struct Options {
+  // Instructions of all cores together before the run is stopped with a step_limit Diagnostic.
+  int64_t max_steps = 2'000'000'000;
+};
+
+// The memory of one core's call, row-major as TensorSpec::bytes() says. An operand that is aliased to
+// a result may be given as the same memory; else it is copied into the result first.
+struct CoreMemory {
+  std::vector<std::span<const std::byte>> operands;
+  std::vector<std::span<std::byte>> results;
+};
+
+struct Report {
+  Diagnostics diagnostics;
+  bool finished = false;  // every core returned; the results are complete
+  int64_t steps = 0;      // instructions executed
+};
+
+class Emulator {
+ public:
+  // `module` must outlive the emulator.
+  static std::expected<Emulator, Diagnostics> create(const ir::Module& module, Call call);
+
+  const Call& call() const { return kernel_.call; }
+
+  // One launch on memory.size() cores. Sizes must match the call (CHECK). The emulator itself keeps
+  // no state between launches; several threads may run one emulator on memory of their own.
+  Report run(std::span<const CoreMemory> memory, const Options& options = {}) const;
+
+ private:
+  explicit Emulator(Kernel kernel) : kernel_(std::move(kernel)) {}
+  Kernel kernel_;
+};
+
+struct CallResult {
+  Report report;
+  std::vector<std::vector<std::byte>> outputs;  // per result, cores one after another
+};
+
+// Verifies nothing, flattens, runs: `inputs` holds per operand the bytes of all cores one after
+// another. Errors: wrong number or size of inputs. A kernel that cannot be set up at all comes back as
+// a report with diagnostics and finished == false.
+Result<CallResult> run_call(const ir::Module& module, const Call& call, int cores,
+                            std::span<const std::span<const std::byte>> inputs,
+                            const Options& options = {});
+
+}  // namespace gridless::emulate

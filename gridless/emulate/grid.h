@@ -1,0 +1,39 @@
+// The grid of a kernel: the body runs once per point, in row-major order, on blocks (windows) of its
+// operands that are copied in and out around it, as the chip's pipeline does.
+//
+// An input block is copied in when its index changes. An output block is written back when its index
+// changes and after the last step; until then it keeps what earlier steps wrote. Parts of a block
+// beyond the tensor are poison and are not written back.
+#pragma once
+
+#include "gridless/emulate/emulator.h"
+#include "gridless/emulate/machine.h"
+
+namespace gridless::emulate {
+
+class Grid {
+ public:
+  // `tensors`: per argument of the kernel, the memory of the whole tensor on this core.
+  Grid(const Kernel& kernel, Machine& machine, Core& core, std::vector<std::span<std::byte>> tensors);
+
+  // Sets up the frame for the next step; false after the last, with every output written back.
+  bool next();
+  // The step that next() set up last is the last one.
+  bool at_end() const { return step_ == steps_; }
+
+ private:
+  struct Window {
+    Buffer tensor;
+    Shape at;  // block indices in the window buffer; empty: nothing there
+  };
+  Shape block_index(size_t argument);
+  void copy(size_t argument, const Shape& at, bool in);
+
+  const Kernel& kernel_;
+  Machine& machine_;
+  Core& core_;
+  std::vector<Window> windows_;  // by argument
+  int64_t step_ = 0, steps_ = 1;
+};
+
+}  // namespace gridless::emulate

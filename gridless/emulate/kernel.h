@@ -1,0 +1,45 @@
+// A kernel made ready to run: the flattened body, and what each argument of the entry function is.
+//
+// Arguments of a Mosaic entry function, in order: one i32 per grid dimension, scalar-prefetch tables,
+// inputs, outputs, scratch. Operands of the call: dynamic grid bounds, prefetch tables, inputs.
+#pragma once
+
+#include "gridless/emulate/call.h"
+#include "gridless/emulate/program.h"
+
+namespace gridless::emulate {
+
+struct Argument {
+  enum class Role : uint8_t { kGridIndex, kPrefetch, kInput, kOutput, kScratch };
+  Role role = Role::kScratch;
+  int tensor = -1;      // operand (prefetch, input) or result (output) of the call
+  int aliased = -1;     // outputs: the operand whose memory this is; inputs: the result that takes it
+  Type type;
+  std::string name;
+
+  // Windows: the argument is a block of the tensor, chosen anew in every grid step.
+  bool is_window = false;
+  Program transform;         // grid indices, prefetch refs -> block indices
+  bool in_elements = false;  // the transform gives element offsets, not block numbers
+  Shape pad_low;             // in_elements: padding before the tensor
+
+  // The chip reaches HBM memory in place; other arguments are copied in before and out after.
+  bool in_place() const {
+    return !is_window && type.space() != ir::Space::kVmem && type.space() != ir::Space::kSmem;
+  }
+};
+
+struct Kernel {
+  const ir::Op* function = nullptr;
+  Program body;
+  std::vector<Argument> arguments;
+  std::vector<Site> sites;  // of the arguments, the barrier semaphore, the body's allocations
+  Shape grid;               // kDynamic where an operand gives the bound; empty: one step
+  Call call;
+  int barrier_site() const { return static_cast<int>(arguments.size()); }
+};
+
+// `module` must outlive the kernel.
+std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, Call call);
+
+}  // namespace gridless::emulate

@@ -1,0 +1,191 @@
+#include "gridless/emulate/view.h"
+
+#include <fmt/format.h>
+
+#include "gridless/emulate/codec.h"
+
+namespace gridless::emulate {
+
+int64_t View::num_elements() const {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+int64_t View::num_bytes() const { return storage_bytes(elem, num_elements()); }
+
+bool View::contiguous() const {
+  if (!plain()) return false;
+  int64_t step = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] != 1 && stride[d] != step) return false;
+    step *= shape[d];
+  }
+  return true;
+}
+
+std::string View::str() const {
+  return fmt::format("{} of core {}, {}{}{} at element {}", buffer->name, buffer->core,
+                     ir::shape_str(shape), shape.empty() ? "" : "x", ir::spelling(elem), offset);
+}
+
+View whole(Buffer& buffer) {
+  return View{.buffer = &buffer,
+              .elem = buffer.type.elem(),
+              .shape = buffer.type.shape(),
+              .stride = row_major(buffer.type.shape())};
+}
+
+View slice(const View& v, const Shape& starts, const Shape& sizes) {
+  View out = v;
+  out.shape = sizes;
+  for (size_t d = 0; d < starts.size(); ++d) {
+    if (static_cast<int>(d) == v.narrow_dim) {
+      out.narrow_row += starts[d];
+    } else {
+      out.offset += starts[d] * v.stride[d];
+    }
+  }
+  return out;
+}
+
+std::string squeeze(const View& v, const Shape& shape, View& out) {
+  out = v;
+  out.shape.clear();
+  out.stride.clear();
+  out.narrow_dim = -1;
+  // Which of several 1s goes does not matter: their strides are never used.
+  size_t next = 0;
+  for (size_t d = 0; d < v.shape.size(); ++d) {
+    const bool keep = next < shape.size() && v.shape[d] == shape[next];
+    if (!keep && v.shape[d] != 1) break;
+    if (!keep) continue;
+    if (static_cast<int>(d) == v.narrow_dim) out.narrow_dim = static_cast<int>(next);
+    out.shape.push_back(v.shape[d]);
+    out.stride.push_back(v.stride[d]);
+    ++next;
+  }
+  if (out.shape == shape) return {};
+  return fmt::format("cannot squeeze {} to {}", ir::shape_str(v.shape), ir::shape_str(shape));
+}
+
+std::string reshape(const View& v, const Shape& shape, View& out) {
+  if (v.narrow > 1) return "reshape of a ref that was bitcast to a narrower format";
+  out = v;
+  out.shape = shape;
+  out.stride.assign(shape.size(), 0);
+  int64_t total = 1;
+  for (int64_t d : shape) total *= d;
+  if (total != v.num_elements())
+    return fmt::format("cannot reshape {} to {}", ir::shape_str(v.shape), ir::shape_str(shape));
+  // Groups of dimensions with equal products, from the right; within a group of the old shape the
+  // strides must chain, as in numpy's reshape without a copy.
+  size_t from = v.shape.size(), to = shape.size();
+  while (from > 0 || to > 0) {
+    const size_t from_end = from, to_end = to;
+    int64_t a = 1, b = 1;
+    if (from > 0) a = v.shape[--from];
+    if (to > 0) b = shape[--to];
+    while (a != b) {
+      if (a < b) {
+        if (from == 0) return "reshape: shapes do not match";
+        a *= v.shape[--from];
+      } else {
+        if (to == 0) return "reshape: shapes do not match";
+        b *= shape[--to];
+      }
+    }
+    int64_t step = 0, span = 0;  // stride of the group's last dimension; stride the next must have
+    for (size_t d = from_end; d-- > from;) {
+      if (v.shape[d] == 1) continue;
+      if (step == 0) {
+        step = v.stride[d];
+      } else if (v.stride[d] != span) {
+        return fmt::format("cannot reshape the strided ref {} to {} without a copy",
+                           ir::shape_str(v.shape), ir::shape_str(shape));
+      }
+      span = v.stride[d] * v.shape[d];
+    }
+    if (step == 0) step = 1;
+    for (size_t d = to_end; d-- > to;) {
+      out.stride[d] = step;
+      step *= shape[d];
+    }
+  }
+  return {};
+}
+
+std::string bitcast(const View& v, Elem elem, const Shape& shape, View& out) {
+  const int from = storage_bits(v.elem), to = storage_bits(elem);
+  out = v;
+  out.elem = elem;
+  out.shape = shape;
+  if (from == to) {
+    if (shape == v.shape) return {};
+    return fmt::format("bitcast of {} to {} of the same width", ir::shape_str(v.shape),
+                       ir::shape_str(shape));
+  }
+  if (v.shape.size() < 2 || shape.size() != v.shape.size())
+    return "a bitcast to another width needs at least two dimensions";
+  const size_t d = shape.size() - 2;
+  Shape expected = v.shape;
+  expected[d] = expected[d] * from / to;
+  if (shape != expected || v.shape[d] * from % to != 0) {
+    return fmt::format("bitcast of {}x{} to {}x{}: the second-minor dimension must change with the "
+                       "width",
+                       ir::shape_str(v.shape), ir::spelling(v.elem), ir::shape_str(shape),
+                       ir::spelling(elem));
+  }
+  if (to > from) {
+    const int r = to / from;
+    if (v.narrow > 1) {
+      // Undoes a narrowing, wholly or in part, if the rows start at a word.
+      if (v.narrow_dim != static_cast<int>(d) || v.narrow % r != 0 || v.narrow_row % r != 0)
+        return "bitcast to a wider format from the middle of a word";
+      out.narrow /= r;
+      out.narrow_row /= r;
+      if (out.narrow == 1) {
+        out.offset += out.narrow_row * out.narrow_stride;
+        out.stride[d] = out.narrow_stride;
+        out.narrow_row = 0;
+        out.narrow_dim = -1;
+      }
+      return {};
+    }
+    if (v.widen > 1 && v.stride[d] != v.widen * v.widen_stride)
+      return "bitcast to a wider format of rows that are apart";
+    if (v.widen == 1) out.widen_stride = v.stride[d];
+    out.widen *= r;
+    out.stride[d] = v.stride[d] * r;
+    return {};
+  }
+  const int r = from / to;
+  if (v.widen > 1) {
+    if (v.widen % r != 0 || v.stride[d] != v.widen * v.widen_stride)
+      return "bitcast to a format narrower than the buffer's own";
+    out.widen /= r;
+    out.stride[d] = v.stride[d] / r;
+    return {};
+  }
+  if (v.narrow == 1) {
+    out.narrow_dim = static_cast<int>(d);
+    out.narrow_stride = v.stride[d];
+  } else if (v.narrow_dim != static_cast<int>(d)) {
+    return "second bitcast along another dimension";
+  }
+  out.narrow *= r;
+  out.narrow_row *= r;
+  return {};
+}
+
+std::string outside(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps) {
+  for (size_t d = 0; d < v.shape.size(); ++d) {
+    const int64_t first = starts[d];
+    const int64_t last = first + (sizes[d] - 1) * (steps.empty() ? 1 : steps[d]);
+    if (first >= 0 && last < v.shape[d] && (sizes[d] > 0 || first <= v.shape[d])) continue;
+    return fmt::format("indices {} to {} of dimension {}, which has {}", first, last, d, v.shape[d]);
+  }
+  return {};
+}
+
+}  // namespace gridless::emulate
