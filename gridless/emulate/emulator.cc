@@ -56,9 +56,9 @@ class Launch {
     const CoreMemory& memory = memory_[c];
     core.id = static_cast<int>(c);
     check_sizes(memory);
-    for (const Alias& a : kernel_.call.aliases) {
-      const auto from = memory.operands[static_cast<size_t>(a.operand)];
-      const auto to = memory.results[static_cast<size_t>(a.result)];
+    for (const auto& [result, operand] : kernel_.call.aliases) {
+      const auto from = memory.operands[static_cast<size_t>(operand)];
+      const auto to = memory.results[static_cast<size_t>(result)];
       if (from.data() != to.data() && !from.empty()) std::memcpy(to.data(), from.data(), from.size());
     }
     core.buffers.resize(kernel_.sites.size());
@@ -115,14 +115,14 @@ class Launch {
   }
 
   void check_sizes(const CoreMemory& memory) const {
-    const Call& call = kernel_.call;
+    const ir::Call& call = kernel_.call;
     GRIDLESS_CHECK(memory.operands.size() == call.operands.size());
     GRIDLESS_CHECK(memory.results.size() == call.results.size());
     for (size_t k = 0; k < call.operands.size(); ++k)
-      GRIDLESS_CHECK(static_cast<int64_t>(memory.operands[k].size()) == call.operands[k].bytes(),
+      GRIDLESS_CHECK(static_cast<int64_t>(memory.operands[k].size()) == tensor_bytes(call.operands[k]),
                      "operand {}", k);
     for (size_t k = 0; k < call.results.size(); ++k)
-      GRIDLESS_CHECK(static_cast<int64_t>(memory.results[k].size()) == call.results[k].bytes(),
+      GRIDLESS_CHECK(static_cast<int64_t>(memory.results[k].size()) == tensor_bytes(call.results[k]),
                      "result {}", k);
   }
 
@@ -227,7 +227,7 @@ class Launch {
 
 }  // namespace
 
-std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, Call call) {
+std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, ir::Call call) {
   auto kernel = make_kernel(module, std::move(call));
   if (!kernel) return std::unexpected(std::move(kernel.error()));
   return Emulator(std::move(*kernel));
@@ -238,29 +238,29 @@ Report Emulator::run(std::span<const CoreMemory> memory, const Options& options)
   return Launch(kernel_, memory, options).run();
 }
 
-Result<CallResult> run_call(const ir::Module& module, const Call& call, int cores,
+Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int cores,
                             std::span<const std::span<const std::byte>> inputs,
                             const Options& options) {
   if (inputs.size() != call.operands.size())
     return input_error("the call has {} operands, {} inputs are given", call.operands.size(),
                        inputs.size());
   for (size_t k = 0; k < inputs.size(); ++k) {
-    const int64_t expected = call.operands[k].bytes() * cores;
+    const int64_t expected = tensor_bytes(call.operands[k]) * cores;
     if (static_cast<int64_t>(inputs[k].size()) != expected)
       return input_error("input {} has {} bytes; {} cores of shape {} need {}", k, inputs[k].size(),
-                         cores, ir::shape_str(call.operands[k].shape), expected);
+                         cores, ir::shape_str(call.operands[k].type.shape()), expected);
   }
   CallResult result;
-  for (const TensorSpec& spec : call.results)
-    result.outputs.emplace_back(static_cast<size_t>(spec.bytes() * cores));
+  for (const ir::CallArg& spec : call.results)
+    result.outputs.emplace_back(static_cast<size_t>(tensor_bytes(spec) * cores));
   std::vector<CoreMemory> memory(static_cast<size_t>(cores));
   for (size_t c = 0; c < memory.size(); ++c) {
     for (size_t k = 0; k < inputs.size(); ++k) {
-      const auto bytes = static_cast<size_t>(call.operands[k].bytes());
+      const auto bytes = static_cast<size_t>(tensor_bytes(call.operands[k]));
       memory[c].operands.push_back(inputs[k].subspan(c * bytes, bytes));
     }
     for (size_t k = 0; k < call.results.size(); ++k) {
-      const auto bytes = static_cast<size_t>(call.results[k].bytes());
+      const auto bytes = static_cast<size_t>(tensor_bytes(call.results[k]));
       memory[c].results.push_back(std::span(result.outputs[k]).subspan(c * bytes, bytes));
     }
   }

@@ -14,7 +14,7 @@
 #include <span>
 
 #include "gridless/base/diagnostic.h"
-#include "gridless/emulate/call.h"
+#include "gridless/base/error.h"
 #include "gridless/emulate/kernel.h"
 
 namespace gridless::emulate {
@@ -24,7 +24,7 @@ struct Options {
   int64_t max_steps = 2'000'000'000;
 };
 
-// The memory of one core's call, row-major as TensorSpec::bytes() says. An operand that is aliased to
+// The memory of one core's call, row-major as tensor_bytes() says. An operand that is aliased to
 // a result may be given as the same memory; else it is copied into the result first.
 struct CoreMemory {
   std::vector<std::span<const std::byte>> operands;
@@ -40,9 +40,9 @@ struct Report {
 class Emulator {
  public:
   // `module` must outlive the emulator.
-  static std::expected<Emulator, Diagnostics> create(const ir::Module& module, Call call);
+  static std::expected<Emulator, Diagnostics> create(const ir::Module& module, ir::Call call);
 
-  const Call& call() const { return kernel_.call; }
+  const ir::Call& call() const { return kernel_.call; }
 
   // One launch on memory.size() cores. Sizes must match the call (CHECK). The emulator itself keeps
   // no state between launches; several threads may run one emulator on memory of their own.
@@ -61,7 +61,7 @@ struct CallResult {
 // Verifies nothing, flattens, runs: `inputs` holds per operand the bytes of all cores one after
 // another. Errors: wrong number or size of inputs. A kernel that cannot be set up at all comes back as
 // a report with diagnostics and finished == false.
-Result<CallResult> run_call(const ir::Module& module, const Call& call, int cores,
+Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int cores,
                             std::span<const std::span<const std::byte>> inputs,
                             const Options& options = {});
 

@@ -1,5 +1,7 @@
 #include "gridless/emulate/grid.h"
 
+#include "gridless/emulate/fault.h"
+
 namespace gridless::emulate {
 
 Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
@@ -10,12 +12,12 @@ Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
     const Argument& arg = kernel.arguments[k];
     if (!arg.is_window) continue;
     const bool output = arg.role == Argument::Role::kOutput;
-    const TensorSpec& spec =
+    const ir::CallArg& spec =
         (output ? kernel.call.results : kernel.call.operands)[static_cast<size_t>(arg.tensor)];
     Buffer& b = windows_[k].tensor;
     b.core = core.id;
     b.site = static_cast<int>(k);
-    b.type = Type::memref(spec.shape, arg.type.elem(), ir::Space::kHbm);
+    b.type = Type::memref(spec.type.shape(), arg.type.elem(), ir::Space::kHbm);
     b.name = arg.name;
     b.data = tensors[k];
   }

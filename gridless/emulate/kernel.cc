@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gridless/emulate/codec.h"
+
 namespace gridless::emulate {
 namespace {
 
@@ -55,20 +57,24 @@ std::expected<void, Diagnostics> read_window(const ir::Module& module, const ir:
   return {};
 }
 
-std::string shape_problem(const Argument& arg, const TensorSpec& spec) {
-  if (ir::bit_width(arg.type.elem()) != ir::bit_width(spec.elem))
+std::string shape_problem(const Argument& arg, Type spec) {
+  if (ir::bit_width(arg.type.elem()) != ir::bit_width(spec.elem()))
     return fmt::format("{} is {}, the call's is {}", arg.name, ir::spelling(arg.type.elem()),
-                       ir::spelling(spec.elem));
-  const bool matches = arg.is_window ? arg.type.shape().size() == spec.shape.size()
-                                     : arg.type.shape() == spec.shape;
+                       ir::spelling(spec.elem()));
+  const bool matches = arg.is_window ? arg.type.shape().size() == spec.shape().size()
+                                     : arg.type.shape() == spec.shape();
   if (matches) return {};
   return fmt::format("{} has shape {}, the call's is {}", arg.name, ir::shape_str(arg.type.shape()),
-                     ir::shape_str(spec.shape));
+                     ir::shape_str(spec.shape()));
 }
 
 }  // namespace
 
-std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, Call call) {
+int64_t tensor_bytes(const ir::CallArg& arg) {
+  return storage_bytes(arg.type.elem(), arg.type.num_elements());
+}
+
+std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Call call) {
   const ir::Op* fn = module.entry();
   if (!fn)
     return wrong(nullptr, "invalid_ir", "the module has no entry function",
@@ -100,13 +106,13 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, Call ca
     } else if (k < first_output) {
       arg.role = k < grid_rank + prefetch ? Argument::Role::kPrefetch : Argument::Role::kInput;
       arg.tensor = static_cast<int>(k - grid_rank + dynamic);
-      for (const Alias& a : kernel.call.aliases)
-        if (a.operand == arg.tensor) arg.aliased = a.result;
+      for (const auto& [result, operand] : kernel.call.aliases)
+        if (operand == arg.tensor) arg.aliased = result;
     } else if (k < args.size() - scratch) {
       arg.role = Argument::Role::kOutput;
       arg.tensor = static_cast<int>(k - first_output);
-      for (const Alias& a : kernel.call.aliases)
-        if (a.result == arg.tensor) arg.aliased = a.operand;
+      for (const auto& [result, operand] : kernel.call.aliases)
+        if (result == arg.tensor) arg.aliased = operand;
     }
     const bool has_tensor = arg.tensor >= 0;
     if (arg.role == Argument::Role::kInput || arg.role == Argument::Role::kOutput) {
@@ -118,7 +124,7 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, Call ca
       if (!arg.type.is_memref())
         return wrong(fn, "invalid_ir", fmt::format("{} is {}, not a memref", arg.name, arg.type.str()));
       const auto& specs = output ? kernel.call.results : kernel.call.operands;
-      const std::string problem = shape_problem(arg, specs[static_cast<size_t>(arg.tensor)]);
+      const std::string problem = shape_problem(arg, specs[static_cast<size_t>(arg.tensor)].type);
       if (!problem.empty()) return wrong(fn, "shape_mismatch", problem);
     }
     kernel.sites.push_back({arg.type, arg.name, fn->loc});

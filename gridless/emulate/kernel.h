@@ -4,8 +4,8 @@
 // inputs, outputs, scratch. Operands of the call: dynamic grid bounds, prefetch tables, inputs.
 #pragma once
 
-#include "gridless/emulate/call.h"
 #include "gridless/emulate/program.h"
+#include "gridless/ir/call.h"
 
 namespace gridless::emulate {
 
@@ -35,11 +35,15 @@ struct Kernel {
   std::vector<Argument> arguments;
   std::vector<Site> sites;  // of the arguments, the barrier semaphore, the body's allocations
   Shape grid;               // kDynamic where an operand gives the bound; empty: one step
-  Call call;
+  ir::Call call;
   int barrier_site() const { return static_cast<int>(arguments.size()); }
 };
 
 // `module` must outlive the kernel.
-std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, Call call);
+std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Call call);
+
+// Bytes of a call's operand or result in the caller's memory: row-major, 4-bit formats two per byte, i1
+// one per byte.
+int64_t tensor_bytes(const ir::CallArg& arg);
 
 }  // namespace gridless::emulate
