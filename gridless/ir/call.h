@@ -32,6 +32,7 @@ struct Call {
 struct Program {
   Module module;
   Call call;
+  Diagnostics warnings = {};  // what the builder found suspicious; the program is valid nevertheless
 };
 
 }  // namespace gridless::ir

@@ -31,20 +31,26 @@ class Ref;
 class Scalar {
  public:
   Scalar() = default;
-  Scalar(int64_t c) : constant_(c) {}  // NOLINT: literals are scalars
-  Scalar(int c) : constant_(c) {}      // NOLINT
+  Scalar(int64_t c) : constant_(c) {}                                 // NOLINT: literals are scalars
+  Scalar(int c) : constant_(c) {}                                     // NOLINT
+  Scalar(double c) : constant_(static_cast<int64_t>(c)), real_(c), is_real_(true) {}  // NOLINT
   Scalar(Kernel* k, ir::Value* v) : kernel_(k), value_(v) {}
 
   bool is_constant() const { return value_ == nullptr; }
-  int64_t constant() const { return constant_; }  // of a constant
-  Kernel* kernel() const { return kernel_; }
+  int64_t constant() const { return constant_; }  // of a constant; a float is cut toward zero
+  double real() const { return is_real_ ? real_ : static_cast<double>(constant_); }  // of a constant
+  Kernel* kernel() const { return kernel_; }  // null for a constant
   ir::Value* value() const { return value_; }
-  Elem elem() const { return value_ ? value_->type.elem() : Elem::kI32; }
+  Elem elem() const {
+    return value_ ? value_->type.elem() : is_real_ ? Elem::kF32 : Elem::kI32;
+  }
 
  private:
   Kernel* kernel_ = nullptr;
   ir::Value* value_ = nullptr;
   int64_t constant_ = 0;
+  double real_ = 0;
+  bool is_real_ = false;
 };
 
 // A vector value: an array that lives in vector registers, e.g. 16x5120xbf16.
@@ -52,7 +58,8 @@ class Vec {
  public:
   Vec() = default;
   Vec(Kernel* k, ir::Value* v) : kernel_(k), value_(v) {}
-  Kernel* kernel() const { return kernel_; }
+  explicit operator bool() const { return value_ != nullptr; }
+  Kernel* kernel() const;  // of an empty handle: aborts, as a null pointer would
   ir::Value* value() const { return value_; }
   Elem elem() const { return value_->type.elem(); }
   const Shape& shape() const { return value_->type.shape(); }
@@ -82,6 +89,20 @@ struct ScalarArg {
   ScalarArg(Scalar s, Where w = Where::current()) : scalar(s), where(w) {}  // NOLINT
   ScalarArg(int s, Where w = Where::current()) : scalar(s), where(w) {}     // NOLINT
   ScalarArg(int64_t s, Where w = Where::current()) : scalar(s), where(w) {}  // NOLINT
+  ScalarArg(double s, Where w = Where::current()) : scalar(s), where(w) {}   // NOLINT
+};
+
+// A number on the left of a vector, and the operand of a unary minus: an operator has no room for a
+// defaulted location, a converting constructor has.
+struct NumberArg {
+  double number;
+  Where where;
+  NumberArg(double d, Where w = Where::current()) : number(d), where(w) {}  // NOLINT
+};
+struct NegatedVec {
+  Vec vec;
+  Where where;
+  NegatedVec(Vec v, Where w = Where::current()) : vec(v), where(w) {}  // NOLINT
 };
 
 // Element-wise; shapes broadcast as in numpy (a dimension of 1 stretches); elements must agree.
@@ -89,6 +110,11 @@ Vec operator+(Vec a, VecArg b);
 Vec operator-(Vec a, VecArg b);
 Vec operator*(Vec a, VecArg b);
 Vec operator/(Vec a, VecArg b);  // floats only
+Vec operator+(NumberArg a, Vec b);
+Vec operator-(NumberArg a, Vec b);
+Vec operator*(NumberArg a, Vec b);
+Vec operator/(NumberArg a, Vec b);
+Vec operator-(NegatedVec a);
 Vec operator&(Vec a, VecArg b);  // integers and i1
 Vec operator|(Vec a, VecArg b);
 Vec operator^(Vec a, VecArg b);
@@ -99,7 +125,8 @@ Vec operator>=(Vec a, VecArg b);
 Vec operator==(Vec a, VecArg b);
 Vec operator!=(Vec a, VecArg b);
 
-// Scalar arithmetic, on i32; folded when both sides are known. / and % round toward zero.
+// Scalar arithmetic, on i32 or (when either side is) f32; folded when both sides are known. On i32, /
+// and % round toward zero; % is for integers only.
 Scalar operator+(Scalar a, ScalarArg b);
 Scalar operator-(Scalar a, ScalarArg b);
 Scalar operator*(Scalar a, ScalarArg b);
@@ -111,7 +138,7 @@ Scalar operator>(Scalar a, ScalarArg b);
 Scalar operator>=(Scalar a, ScalarArg b);
 Scalar operator==(Scalar a, ScalarArg b);
 Scalar operator!=(Scalar a, ScalarArg b);
-Scalar operator&&(Scalar a, ScalarArg b);  // both are evaluated
+Scalar operator&&(Scalar a, ScalarArg b);  // both are evaluated; an i32 counts as "not zero"
 Scalar operator||(Scalar a, ScalarArg b);
 
 // A window onto memory: an operand, an allocation, or a part of one. Never copies by itself.
@@ -119,15 +146,17 @@ class Ref {
  public:
   Ref() = default;
   Ref(Kernel* k, ir::Value* v) : kernel_(k), value_(v) {}
-  Kernel* kernel() const { return kernel_; }
+  explicit operator bool() const { return value_ != nullptr; }
+  Kernel* kernel() const;  // of an empty handle: aborts, as a null pointer would
   ir::Value* value() const { return value_; }
   Elem elem() const { return value_->type.elem(); }
   const Shape& shape() const { return value_->type.shape(); }
   Space space() const { return value_->type.space(); }
   int64_t dim(int i) const;
 
-  // The part [starts, starts + sizes). Starts on the two minor dimensions must be multiples of the tile
-  // (8 or more rows, 128 lanes) when the copy engine or the vector unit is to reach it.
+  // The part [starts, starts + sizes). On the minor dimension of HBM and VMEM, starts must be known
+  // multiples of 128 lanes (a constant, i * 128, or Kernel::assume_multiple), and on the second-minor
+  // one, for elements of less than 32 bits, multiples of 8 rows: the tiles of the copy engine.
   Ref slice(const std::vector<Scalar>& starts, const Shape& sizes, Where w = Where::current()) const;
   // Element i of the first dimension, that dimension dropped.
   Ref at(Scalar i, Where w = Where::current()) const;
@@ -143,9 +172,16 @@ class Ref {
   Vec load(const std::vector<Scalar>& starts, const Shape& sizes, Where w = Where::current()) const;
   void store(Vec v, Where w = Where::current()) const;
   void store(Vec v, const std::vector<Scalar>& starts, Where w = Where::current()) const;
+  // Only where `mask` (i1, of the same shape) is set; 32-bit elements only.
   void store_masked(Vec v, Vec mask, Where w = Where::current()) const;
+  void store_masked(Vec v, Vec mask, const std::vector<Scalar>& starts, Where w = Where::current()) const;
+  // Every strides[d]-th element of dimension d; `sizes` counts the elements taken. 32-bit elements.
+  Vec load_strided(const std::vector<Scalar>& starts, const Shape& sizes, const Shape& strides,
+                   Where w = Where::current()) const;
+  void store_strided(Vec v, const std::vector<Scalar>& starts, const Shape& strides,
+                     Where w = Where::current()) const;
 
-  // SMEM: one element.
+  // SMEM: one element, an i32 or an f32.
   Scalar get(const std::vector<Scalar>& index, Where w = Where::current()) const;
   void set(const std::vector<Scalar>& index, Scalar value, Where w = Where::current()) const;
 

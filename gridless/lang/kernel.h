@@ -18,7 +18,9 @@
 #include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <vector>
@@ -30,9 +32,10 @@ namespace gridless::lang {
 
 // Semaphores are refs in semaphore memory; a rank-0 ref is one semaphore.
 using Sem = Ref;
+using Sems = Ref;  // an array of them: at(i) is one
 
 // A copy in flight. wait() blocks until all its bytes have landed (and, for a remote copy sent from
-// here, wait_sent() until the source may be reused).
+// here, wait_sent() until the source may be reused). A copy that nothing waits for is a warning.
 class Copy {
  public:
   void wait(Where w = Where::current()) const;
@@ -40,6 +43,7 @@ class Copy {
 
  private:
   friend class Kernel;
+  size_t number_ = 0;  // among the copies of the kernel
   Ref src_, dst_;
   Sem done_, sent_;
   Scalar device_;
@@ -63,12 +67,15 @@ class Kernel {
   Ref vmem(Elem e, Shape shape, Where w = Where::current());
   Ref smem(Elem e, Shape shape, Where w = Where::current());
   Sem dma_sem(Where w = Where::current());             // one
-  Sem dma_sems(int64_t n, Where w = Where::current());  // an array: use .at(i)
+  Sems dma_sems(int64_t n, Where w = Where::current());  // an array: use .at(i)
   Sem sem(Where w = Where::current());
-  Sem sems(int64_t n, Where w = Where::current());
+  Sems sems(int64_t n, Where w = Where::current());
 
-  // Copies. The semaphore counts bytes; each start needs exactly one wait.
+  // Copies. The semaphore counts bytes; each start needs exactly one wait. Urgent copies (priority 1)
+  // overtake ordinary ones that have not begun.
+  enum class Priority { kOrdinary, kUrgent };
   Copy copy(Ref src, Ref dst, Sem done, Where w = Where::current());
+  Copy copy(Ref src, Ref dst, Sem done, Priority p, Where w = Where::current());
   // Into `dst` of core `device` (same program, same allocation there). `sent` counts here, `received` there.
   Copy copy_to(Scalar device, Ref src, Ref dst, Sem sent, Sem received, Where w = Where::current());
   // Waits for the bytes of a copy that was started elsewhere (another iteration, or another core).
@@ -78,6 +85,7 @@ class Kernel {
   void signal(Sem s, Scalar n = 1, Where w = Where::current());
   void signal(Sem s, Scalar n, Scalar device, Where w = Where::current());
   void wait(Sem s, Scalar n = 1, Where w = Where::current());
+  Scalar read(Sem s, Where w = Where::current());  // the count now; says nothing about later
   Sem barrier_sem(Where w = Where::current());  // the same semaphore on every core, from kernel entry on
   Scalar core(Where w = Where::current());      // this core's number, 0 .. cores-1
   int cores() const { return call_.cores; }
@@ -96,9 +104,20 @@ class Kernel {
                         Where w = Where::current());
   void if_(Scalar condition, const std::function<void()>& then,
            const std::function<void()>& otherwise = nullptr, Where w = Where::current());
+  // The same with a value: both branches give vectors of one type.
+  Vec choose(Scalar condition, const std::function<Vec()>& then, const std::function<Vec()>& otherwise,
+             Where w = Where::current());
   // while (condition(x)) x = body(x)
   Scalar while_(Scalar init, const std::function<Scalar(Scalar)>& condition,
                 const std::function<Scalar(Scalar)>& body, Where w = Where::current());
+
+  // A named stretch of the program, for timelines and profiles. Costs nothing.
+  void trace(std::string_view name, const std::function<void()>& body, Where w = Where::current());
+  void delay(Scalar ns, Where w = Where::current());
+  // A promise that `s` is a multiple of n (checked when emulated), for starts that come from tables.
+  Scalar assume_multiple(Scalar s, int64_t n, Where w = Where::current());
+  // Stops the kernel with `message` when the condition is false.
+  void require(Scalar condition, std::string_view message, Where w = Where::current());
 
   // A composite (ir/composite.h): `operands` are the refs and scalars of its contract, in order. The body
   // must use exactly these and whatever it makes itself.
@@ -121,8 +140,9 @@ class Kernel {
 
   void set_vmem_limit(int64_t bytes) { call_.vmem_limit_bytes = bytes; }
 
-  // Closes the program, runs the verifier. The kernel object is spent afterwards.
-  std::expected<ir::Program, Diagnostics> finish();
+  // Closes the program, runs the verifier. The kernel object is spent afterwards. Warnings of a program
+  // that is otherwise right come with it (Program::warnings).
+  std::expected<ir::Program, Diagnostics> finish(Where w = Where::current());
 
   // For the free functions of ops.h and for blocks that need an op the language does not spell.
   ir::Op* emit(ir::OpCode code, std::vector<ir::Value*> operands, std::vector<ir::Type> results,
@@ -132,6 +152,7 @@ class Kernel {
   // The IR value of a scalar as i32 (or as index), making the constant here if it is one.
   ir::Value* as_i32(Scalar s, Where w);
   ir::Value* as_index(Scalar s, Where w);
+  ir::Value* as_elem(Scalar s, Elem e, Where w);
   Vec constant(Shape shape, Elem e, double value, Where w = Where::current());
   void error(std::string kind, std::string message, std::string hint, Where w);
   // Runs `body` with new ops going to `block`.
@@ -141,14 +162,35 @@ class Kernel {
   ir::Op* begin_loop(Scalar from, Scalar to, std::vector<ir::Value*> inits, Where w);
   Ref argument(std::string name, Elem e, Shape shape, Space space, bool is_result, Where w);
   Ref allocate(Elem e, Shape shape, Space space, Where w);
+  // One semaphore of the given kind, else a report.
+  bool check_sem(const Sem& s, Elem kind, const char* use, Where w);
+  bool check_copy(const Ref& src, const Ref& dst, Where w);
+  // Reports operands that are out of scope or of another kernel.
+  void check_visible(const std::vector<ir::Value*>& operands, Where w);
+  void warn_about_copies();
+  void warn_about_outputs();
+
+  // What finish() needs to know about one started copy.
+  struct Started {
+    Where where;
+    const ir::Value* done = nullptr;  // the allocations of its semaphores
+    const ir::Value* sent = nullptr;
+    bool waited = false, waited_sent = false;
+  };
+  friend class Copy;
 
   ir::Module module_;
   ir::Call call_;
   ir::Op* function_ = nullptr;
   ir::Block* block_ = nullptr;
   std::vector<std::unique_ptr<ir::Value>> inputs_, outputs_;
+  std::vector<Where> output_places_;
   Diagnostics diagnostics_;
-  bool finished_ = false;
+  std::vector<ir::Block*> open_;  // the blocks around the place where ops go now, outermost first
+  std::vector<Started> started_;
+  std::vector<const ir::Value*> waited_elsewhere_;  // semaphores of wait(src, dst, done)
+  std::optional<SourceLoc> finished_;               // where finish() was called
+  ir::Module afterlife_;                            // takes what is built after that
 };
 
 }  // namespace gridless::lang

@@ -1,0 +1,65 @@
+#include "kernels/gallery.h"
+
+#include <charconv>
+
+#include "gridless/base/check.h"
+
+namespace gridless::kernels {
+
+int64_t Options::operator[](std::string_view key) const {
+  const auto it = values_.find(key);
+  GRIDLESS_CHECK(it != values_.end(), "no option {}", key);
+  return it->second;
+}
+
+Result<Options> Lesson::with(const std::map<std::string, std::string>& given) const {
+  Options out;
+  std::string keys;
+  for (const Option& o : options) {
+    out.set(o.key, o.value);
+    keys += (keys.empty() ? "" : ", ") + o.key;
+  }
+  for (const auto& [key, text] : given) {
+    const Option* option = nullptr;
+    for (const Option& o : options) {
+      if (o.key == key) option = &o;
+    }
+    if (!option) {
+      return input_error("kernel {} has no option {}; it has: {}", name, key,
+                         keys.empty() ? "none" : keys);
+    }
+    int64_t v = 0;
+    const char* end = text.data() + text.size();
+    if (const auto [p, ec] = std::from_chars(text.data(), end, v); ec != std::errc() || p != end) {
+      return input_error("{}={}: not a whole number ({})", key, text, option->meaning);
+    }
+    if (v < option->least || v > option->most || v % option->multiple_of != 0) {
+      const std::string step =
+          option->multiple_of > 1 ? fmt::format(", a multiple of {}", option->multiple_of) : "";
+      return input_error("{}={}: {} goes from {} to {}{}", key, v, option->meaning, option->least,
+                         option->most, step);
+    }
+    out.set(key, v);
+  }
+  return out;
+}
+
+std::span<const Lesson> lessons() {
+  static const std::vector<Lesson> all = {
+      lesson_01_add(),          lesson_02_dma_copy(), lesson_03_loop_and_slices(),
+      lesson_04_softmax_rows(), lesson_05_matmul(),   lesson_06_table_gather(),
+  };
+  return all;
+}
+
+Result<const Lesson*> find_lesson(std::string_view name) {
+  std::string names;
+  for (const Lesson& l : lessons()) {
+    const std::string_view full = l.name;
+    if (name == full || name == full.substr(0, 2) || name == full.substr(3)) return &l;
+    names += " " + l.name;
+  }
+  return input_error("no kernel {} in the gallery; it has:{}", name, names);
+}
+
+}  // namespace gridless::kernels
