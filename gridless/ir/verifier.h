@@ -1,6 +1,6 @@
-// verify(): everything the op table and the ops' own rules require. The messages name the place that
-// built the op (the C++ line of the kernel, or the line of the parsed file), what is wrong with which
-// shapes, and a hint. An empty list means that every consumer may rely on the rules.
+// verify(): everything the op table and the ops' own rules require. The messages name the place
+// that built the op (the C++ line of the kernel, or the line of the parsed file), what is wrong
+// with which shapes, and a hint. An empty list means that every consumer may rely on the rules.
 #pragma once
 
 #include "gridless/base/diagnostic.h"

@@ -1,9 +1,11 @@
-// The text parser takes any bytes; what it accepts can be printed at every version and read again.
+// The text parser takes any bytes; what it accepts can be verified, printed at every version and
+// read again.
 #include <cstdint>
 #include <string_view>
 
 #include "gridless/base/check.h"
 #include "gridless/ir/text.h"
+#include "gridless/ir/verifier.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gridless;
@@ -13,6 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     GRIDLESS_CHECK(!module.error().empty());
     return 0;
   }
+  ir::verify(*module);
   for (const int version : {13, 15, 18}) {
     const std::string once = ir::print(*module, {.version = version});
     const auto again = ir::parse(once, "again.mlir");
