@@ -216,10 +216,12 @@ void OpVerifier::access(const Op& op, const Value* ref, const std::vector<Value*
               "convert the vector; refs keep their element type") ||
       !index_operands(op, t, indices))
     return;
-  if (!expect(op, value.rank() == t.rank(), "shape_mismatch",
+  // A vector of lower rank has leading dimensions of 1.
+  if (!expect(op, value.rank() <= t.rank(), "shape_mismatch",
               fmt::format("a vector {} of {} of rank {}", value.str(), t.str(), t.rank()),
-              "use a dimension of 1 and vector.shape_cast"))
+              "use vector.shape_cast"))
     return;
+  const auto missing = static_cast<size_t>(t.rank() - value.rank());
   if (!expect(op, strides.empty() || static_cast<int64_t>(strides.size()) == t.rank(),
               "shape_mismatch",
               fmt::format("{} strides for {} of rank {}", strides.size(), t.str(), t.rank())))
@@ -229,7 +231,8 @@ void OpVerifier::access(const Op& op, const Value* ref, const std::vector<Value*
     if (!expect(op, stride >= 1 && stride <= INT32_MAX, "invalid_ir",
                 fmt::format("stride {}", stride), "strides count from 1"))
       return;
-    const int64_t n = value.shape()[i], have = t.shape()[i];
+    const int64_t n = i < missing ? 1 : value.shape()[i - missing];
+    const int64_t have = t.shape()[i];
     if (have == kDynamic || n == 0) continue;
     const int64_t start = constant_of(indices[i]).value_or(0);
     const bool fits = n <= have && n - 1 <= (have - 1) / stride;

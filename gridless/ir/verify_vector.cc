@@ -116,7 +116,10 @@ void OpVerifier::TpuDynamicGather(const Op& op) {
   // One index for each element of the result, along one dimension.
   expect(op, dims->size() == 1, "invalid_ir", fmt::format("{} dimensions", dims->size()),
          "gather along one dimension at a time");
-  same_shape(op, where, to);
+  if (!same_shape(op, where, to) || from.rank() != to.rank()) return;
+  expect(op, without(from.shape(), *dims) == without(to.shape(), *dims), "shape_mismatch",
+         fmt::format("gathers {} from {} along [{}]", to.str(), from.str(), fmt::join(*dims, ", ")),
+         "only the gathered dimension may differ");
 }
 
 void OpVerifier::TpuPackElementwise(const Op& op) {

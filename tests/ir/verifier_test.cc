@@ -327,8 +327,12 @@ TEST(Verifier, LoadsAndStores) {
       {"%q = \"vector.load\"(%v, %i, %i) : ($v, i32, i32) -> $m", "invalid_ir",
        "index of type i32"},
       {"%q = \"vector.load\"(%v, %c0, %c0) : ($v, index, index) -> $mb", "invalid_ir", "a vector"},
-      {"%q = \"vector.load\"(%v, %c0, %c0) : ($v, index, index) -> vector<256xf32>",
+      {"%q = \"vector.load\"(%v, %c0, %c0) : ($v, index, index) -> "
+       "vector<1x16x256xf32>",
        "shape_mismatch", "of rank 2"},
+      {"%q = \"vector.load\"(%v, %c0, %c0) : ($v, index, index) -> vector<257xf32>\n%z = "
+       "\"math.exp\"(%q) : (vector<257xf32>) -> vector<257xf32>",
+       "out_of_bounds", "dimension 1: 257 elements"},
       {"\"vector.store\"(%m, %v, %c9, %c0) : ($m, $v, index, index) -> ()", "out_of_bounds",
        "dimension 0: 16 elements from 9"},
       {"\"vector.store\"(%m, %v, %cm, %c0) : ($m, $v, index, index) -> ()", "out_of_bounds",
