@@ -25,6 +25,7 @@ struct Arguments {
   int cores = 0;
   double time_limit = 120;
   int64_t memory_limit = 16384;
+  bool no_schedule = false;
   bool json = false;
 };
 
@@ -93,7 +94,9 @@ Result<void> write_files(const tpu::CompiledCall& call, const std::filesystem::p
   std::filesystem::create_directories(folder, error);
   if (error) return machine_error("cannot make {}: {}", folder.string(), error.message());
   for (const auto& [name, bytes] : tpu::output_files(call, GRIDLESS_VERSION)) {
-    TRY_VOID(write_file(folder / name, bytes));
+    const std::filesystem::path path = folder / name;
+    std::filesystem::create_directories(path.parent_path(), error);
+    TRY_VOID(write_file(path, bytes));
   }
   return {};
 }
@@ -104,7 +107,7 @@ void print_answer(const Arguments& args, const tpu::CompiledCall& call, double s
   const std::string executable =
       compiled ? (std::filesystem::path(args.output) / "executable.bin").string() : "";
   if (args.json) {
-    // vmem_bytes and cycles_static need a dump of the schedule, which this does not ask for.
+    const auto* schedule = compiled && compiled->schedule ? &*compiled->schedule : nullptr;
     print_json({{"target", args.target},
                 {"slice", call.slice.name()},
                 {"cores", call.spec.cores},
@@ -116,8 +119,8 @@ void print_answer(const Arguments& args, const tpu::CompiledCall& call, double s
                   {"total", seconds}}},
                 {"libtpu_version", call.libtpu_version},
                 {"code_bytes", compiled ? nlohmann::json(compiled->code_bytes) : nlohmann::json()},
-                {"vmem_bytes", nullptr},
-                {"cycles_static", nullptr},
+                {"vmem_bytes", schedule ? nlohmann::json(schedule->vmem_bytes) : nlohmann::json()},
+                {"cycles_static", schedule ? nlohmann::json(schedule->cycles) : nlohmann::json()},
                 {"executable", compiled ? nlohmann::json(executable) : nlohmann::json()},
                 {"messages", message_list(call.result.diagnostics)}});
   } else if (compiled) {
@@ -134,6 +137,7 @@ int run(const Arguments& args) {
   tpu::CompilerOptions options{.libtpu = *libtpu};
   options.time_limit = std::chrono::milliseconds(static_cast<int64_t>(args.time_limit * 1000));
   options.memory_limit_bytes = args.memory_limit << 20;
+  options.schedule = !args.no_schedule;
   tpu::Compiler compiler(std::move(options));
   const auto call = compile(args, compiler);
   if (!call) return report(call.error());
@@ -175,6 +179,8 @@ void add_compile(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.1, 86400.0));
   command->add_option("--memory-limit", args->memory_limit, "MiB of address space it may take")
       ->check(CLI::Range(int64_t{2048}, int64_t{1} << 24));
+  command->add_flag("--no-schedule", args->no_schedule,
+                    "Leave the schedule out: faster, but no cycles, VMEM and listings");
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(command, {"gridless compile ring.mlir --call call.json --slice tpu7x:2x2x4 -o ring",
                          "gridless compile jax.stablehlo.mlir --json -o out"});

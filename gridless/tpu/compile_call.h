@@ -41,8 +41,9 @@ Result<CompiledCall> compile_program(Compiler& compiler, std::string stablehlo, 
 Result<int> program_cores(std::string_view stablehlo);
 
 // The files of one compilation by name: executable.bin, manifest.json, report.txt,
-// program.stablehlo.mlir and body.mlir. They depend on the inputs and on libtpu's version only: no
-// times, no paths. Needs result.compiled. docs/compile_output.md describes them.
+// program.stablehlo.mlir, body.mlir and, if it was asked for, schedule/*.txt. They depend on the
+// inputs and on libtpu's version only: no times, no paths. Needs result.compiled.
+// docs/compile_output.md describes them.
 std::map<std::string, std::string> output_files(const CompiledCall& call,
                                                 std::string_view gridless_version);
 

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+
+#include "gridless/tpu/schedule.h"
 
 namespace gridless::tpu {
 
@@ -23,6 +26,7 @@ struct Compiled {
   MemoryStats memory;
   std::map<std::string, double> cost;  // XLA's cost analysis; knows little about a custom call
   double seconds = 0;
+  std::optional<Schedule> schedule;  // when CompilerOptions::schedule asked for it
 };
 
 }  // namespace gridless::tpu

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "gridless/base/diagnostic.h"
@@ -14,7 +15,9 @@
 #include "gridless/chips/slice.h"
 #include "gridless/tpu/compiled.h"
 #include "gridless/tpu/libtpu_path.h"
+#include "gridless/tpu/scratch_folder.h"
 #include "gridless/tpu/worker_process.h"
+#include "gridless/tpu/worker_protocol.h"
 
 namespace gridless::tpu {
 
@@ -42,6 +45,9 @@ struct CompilerOptions {
   int64_t memory_limit_bytes = int64_t{16} << 30;
   // LIBTPU_INIT_ARGS of the worker: flags that hold for the whole process, such as dumps.
   std::vector<std::string> libtpu_flags;
+  // Have libtpu dump the kernel's schedule and read it into Compiled::schedule. A libtpu that
+  // crashes over its dumps is tried again without.
+  bool schedule = false;
   // How to start a worker: any program that calls worker_main() for this command line.
   std::vector<std::string> worker_command = {"/proc/self/exe", "tpu-worker"};
 };
@@ -63,8 +69,10 @@ class Compiler {
 
  private:
   Result<void> ensure_worker();
+  Result<std::variant<Answer, WorkerProcess::Death>> attempt(const CompileJob& job);
 
   CompilerOptions options_;
+  std::optional<ScratchFolder> scratch_;  // the worker's working directory; outlives it
   std::optional<WorkerProcess> worker_;
   std::string platform_version_;
   int workers_started_ = 0;

@@ -91,6 +91,12 @@ std::string report(const CompiledCall& call) {
       call.libtpu_version.empty() ? "version unknown" : call.libtpu_version,
       compiled.executable.size(), compiled.code_bytes, m.arguments, m.results, m.aliased,
       m.temporary);
+  if (const auto& s = compiled.schedule) {
+    out += fmt::format(
+        "schedule    {} cycles with every loop counted once, {} of them with instructions\n"
+        "vmem        {} bytes, {} of them spilled registers\n",
+        s->cycles, s->bundles, s->vmem_bytes, s->spill_bytes);
+  }
   out += operand_lines("operand", call.spec.operands);
   out += operand_lines("result", call.spec.results);
   if (m.temporary > 0 && !call.body.empty()) {
@@ -108,6 +114,9 @@ std::map<std::string, std::string> output_files(const CompiledCall& call,
   files[std::string(kExecutable)] = call.result.compiled->executable;
   files[std::string(kProgram)] = call.stablehlo;
   if (!call.body.empty()) files[std::string(kBody)] = call.body;
+  if (const auto& schedule = call.result.compiled->schedule) {
+    for (const auto& [name, text] : schedule->files) files["schedule/" + name] = text;
+  }
   files["manifest.json"] = manifest(call, gridless_version).dump(1) + "\n";
   files["report.txt"] = report(call);
   return files;

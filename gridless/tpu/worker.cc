@@ -119,6 +119,11 @@ int worker_main() {
   if (!first || !*first) return 2;
   const nlohmann::json& head = (*first)->head;
   limit_memory(head.at("memory_limit_bytes").get<int64_t>());
+  const std::string folder = head.at("folder").get<std::string>();
+  if (!folder.empty() && chdir(folder.c_str()) != 0) {
+    send_all(encode_answer(machine_error("cannot work in {}", folder), ""));
+    return 2;
+  }
   set_environment(head.at("libtpu_flags").get<std::vector<std::string>>());
   Result<Plugin> plugin = Plugin::open(head.at("libtpu").get<std::string>());
   if (!plugin) {

@@ -2,7 +2,7 @@
 // and a block of bytes.
 //
 //   frame   := u32 head length, u64 body length (both little-endian), head (JSON), body (bytes)
-//   parent  -> {"libtpu", "memory_limit_bytes", "libtpu_flags"}          once, first
+//   parent  -> {"libtpu", "memory_limit_bytes", "libtpu_flags", "folder"}  once, first
 //   worker  -> {"ok": true, "api_minor"} or {"ok": false, "error", "machine"}
 //   parent  -> {"slice", "device_ids", "flags"} + StableHLO text         any number of times
 //   worker  -> {"ok": true, "code_bytes", "memory", "cost", "seconds", "platform_version"}

@@ -259,6 +259,24 @@ TEST_F(LibtpuTest, SurvivesAProgramThatAbortsTheCompiler) {
   EXPECT_EQ(compiler_->workers_started(), 2);
 }
 
+// 434 instruction bundles is what libtpu 0.0.50.1 reported for this kernel when JAX compiled it.
+TEST_F(LibtpuTest, ReadsTheScheduleOfTheKernel) {
+  CompilerOptions options = compiler_->options();
+  options.schedule = true;
+  compiler_.emplace(options);
+  const std::string folder = "/corpus/b3_kda_recurrent_step";
+  const auto spec = parse_call_json(read(folder + "/call.json"));
+  for (int run = 0; run < 2; ++run) {  // the second finds no leftovers of the first
+    const Compiled compiled = compile(*spec, read(folder + "/module.mlir"), folder);
+    ASSERT_TRUE(compiled.schedule);
+    EXPECT_GT(compiled.schedule->cycles, compiled.schedule->bundles);
+    EXPECT_NEAR(compiled.schedule->bundles, 434, 44);  // another version may differ a little
+    EXPECT_EQ(compiled.schedule->vmem_bytes, 2 * 128 * 128 * 4 + 2048);  // scratch and one window
+    EXPECT_EQ(compiled.schedule->files.size(), 2u);
+    EXPECT_THAT(compiled.schedule->files.at("packed-bundles-post-ra.txt"), HasSubstr("dma."));
+  }
+}
+
 TEST_F(LibtpuTest, OutputFilesAreCompleteAndFreeOfTimes) {
   CallSpec spec = copy_spec({{{8, 128}, "f32"}}, 2);
   spec.aliases = {{.result = 0, .operand = 0}};
