@@ -13,6 +13,7 @@ void add_models(CLI::App& app, int& exit_code);
 // Looking at weights.
 void add_inspect(CLI::App& app, int& exit_code);
 // Kernels: run one on data, compile one for TPU.
+void add_exec(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 
 }  // namespace gridless::apps

@@ -27,6 +27,7 @@ void register_commands(CLI::App& app, int& exit_code) {
   // Text on its way in and out of a model.
 
   // Kernels: run one on data, compile one for TPU.
+  add_exec(app, exit_code);
   add_compile(app, exit_code);
 
   // Measuring.

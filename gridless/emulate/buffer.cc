@@ -44,23 +44,31 @@ uint32_t get_bits(const std::byte* data, int64_t index, int bits) {
       std::memcpy(&v, data + index * 2, 2);
       return v;
     }
-    case 8: return static_cast<uint32_t>(data[index]);
-    case 4: return static_cast<uint32_t>(data[index / 2]) >> (index % 2 * 4) & 0xfu;
-    case 2: return static_cast<uint32_t>(data[index / 4]) >> (index % 4 * 2) & 0x3u;
-    default: break;
+    case 8:
+      return static_cast<uint32_t>(data[index]);
+    case 4:
+      return static_cast<uint32_t>(data[index / 2]) >> (index % 2 * 4) & 0xfu;
+    case 2:
+      return static_cast<uint32_t>(data[index / 4]) >> (index % 4 * 2) & 0x3u;
+    default:
+      break;
   }
   GRIDLESS_CHECK(false, "{} bits", bits);
 }
 
 void set_bits(std::byte* data, int64_t index, int bits, uint32_t value) {
   switch (bits) {
-    case 32: std::memcpy(data + index * 4, &value, 4); return;
+    case 32:
+      std::memcpy(data + index * 4, &value, 4);
+      return;
     case 16: {
       const auto v = static_cast<uint16_t>(value);
       std::memcpy(data + index * 2, &v, 2);
       return;
     }
-    case 8: data[index] = static_cast<std::byte>(value); return;
+    case 8:
+      data[index] = static_cast<std::byte>(value);
+      return;
     case 4:
     case 2: {
       const int per_byte = 8 / bits;
@@ -70,7 +78,8 @@ void set_bits(std::byte* data, int64_t index, int bits, uint32_t value) {
       b = static_cast<std::byte>((static_cast<uint32_t>(b) & ~mask) | (value << shift & mask));
       return;
     }
-    default: break;
+    default:
+      break;
   }
   GRIDLESS_CHECK(false, "{} bits", bits);
 }

@@ -1,12 +1,13 @@
 // Buffer: one allocation of one virtual core, at a place that is the same on all cores.
 //
-// A buffer belongs to a *site*: a kernel argument, an alloca or sem_alloc op, or the barrier semaphore.
-// Addresses on the chip are static and equal on all cores, so "the same buffer on core 3" is the
-// buffer of the same site there, whether or not core 3 is inside the scope that allocates it.
+// A buffer belongs to a *site*: a kernel argument, an alloca or sem_alloc op, or the barrier
+// semaphore. Addresses on the chip are static and equal on all cores, so "the same buffer on core
+// 3" is the buffer of the same site there, whether or not core 3 is inside the scope that allocates
+// it.
 //
-// Bytes are row-major in the packing of the element format (two 4-bit elements per byte, the first in
-// the low half). The chip tiles its arrays; nothing that an IR program can observe depends on that,
-// except the pairing of rows in bitcasts, which View reproduces.
+// Bytes are row-major in the packing of the element format (two 4-bit elements per byte, the first
+// in the low half). The chip tiles its arrays; nothing that an IR program can observe depends on
+// that, except the pairing of rows in bitcasts, which View reproduces.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +35,9 @@ struct Semaphore {
 struct Buffer {
   int core = 0;
   int site = 0;
-  Type type;                 // the memref as allocated
-  std::string name;          // for messages: "argument 3", "alloca"
-  SourceLoc where;           // the allocation, for messages
+  Type type;                  // the memref as allocated
+  std::string name;           // for messages: "argument 3", "alloca"
+  SourceLoc where;            // the allocation, for messages
   std::span<std::byte> data;  // the caller's memory or `owned`
   std::vector<std::byte> owned;
   bool read_only = false;

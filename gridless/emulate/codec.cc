@@ -28,33 +28,51 @@ uint64_t as_unsigned(Elem e, int64_t x) {
 
 uint32_t float_bits(Elem e, float x) {
   switch (e) {
-    case Elem::kF32: return std::bit_cast<uint32_t>(x);
-    case Elem::kBf16: return to_bf16(x).bits;
-    case Elem::kF16: return to_f16(x).bits;
-    case Elem::kF8E4M3FN: return to_f8e4m3(x, Overflow::kIeee).bits;
-    case Elem::kF8E5M2: return to_f8e5m2(x, Overflow::kIeee).bits;
-    case Elem::kF8E8M0FNU: return to_f8e8m0(x).bits;
-    case Elem::kF4E2M1FN: return to_f4e2m1(x).bits;
-    default: break;
+    case Elem::kF32:
+      return std::bit_cast<uint32_t>(x);
+    case Elem::kBf16:
+      return to_bf16(x).bits;
+    case Elem::kF16:
+      return to_f16(x).bits;
+    case Elem::kF8E4M3FN:
+      return to_f8e4m3(x, Overflow::kIeee).bits;
+    case Elem::kF8E5M2:
+      return to_f8e5m2(x, Overflow::kIeee).bits;
+    case Elem::kF8E8M0FNU:
+      return to_f8e8m0(x).bits;
+    case Elem::kF4E2M1FN:
+      return to_f4e2m1(x).bits;
+    default:
+      break;
   }
   GRIDLESS_CHECK(false, "{} is not a float format of the emulator", ir::spelling(e));
 }
 
 float float_from_bits(Elem e, uint32_t bits) {
   switch (e) {
-    case Elem::kF32: return std::bit_cast<float>(bits);
-    case Elem::kBf16: return to_f32(bf16{static_cast<uint16_t>(bits)});
-    case Elem::kF16: return to_f32(f16{static_cast<uint16_t>(bits)});
-    case Elem::kF8E4M3FN: return to_f32(f8e4m3{static_cast<uint8_t>(bits)});
-    case Elem::kF8E5M2: return to_f32(f8e5m2{static_cast<uint8_t>(bits)});
-    case Elem::kF8E8M0FNU: return to_f32(f8e8m0{static_cast<uint8_t>(bits)});
-    case Elem::kF4E2M1FN: return to_f32(f4e2m1{static_cast<uint8_t>(bits & 0xf)});
-    default: break;
+    case Elem::kF32:
+      return std::bit_cast<float>(bits);
+    case Elem::kBf16:
+      return to_f32(bf16{static_cast<uint16_t>(bits)});
+    case Elem::kF16:
+      return to_f32(f16{static_cast<uint16_t>(bits)});
+    case Elem::kF8E4M3FN:
+      return to_f32(f8e4m3{static_cast<uint8_t>(bits)});
+    case Elem::kF8E5M2:
+      return to_f32(f8e5m2{static_cast<uint8_t>(bits)});
+    case Elem::kF8E8M0FNU:
+      return to_f32(f8e8m0{static_cast<uint8_t>(bits)});
+    case Elem::kF4E2M1FN:
+      return to_f32(f4e2m1{static_cast<uint8_t>(bits & 0xf)});
+    default:
+      break;
   }
   GRIDLESS_CHECK(false, "{} is not a float format of the emulator", ir::spelling(e));
 }
 
-float round_to(Elem e, float x) { return e == Elem::kF32 ? x : float_from_bits(e, float_bits(e, x)); }
+float round_to(Elem e, float x) {
+  return e == Elem::kF32 ? x : float_from_bits(e, float_bits(e, x));
+}
 
 void round_to(Elem e, std::span<float> x) {
   if (e == Elem::kF32) return;
@@ -67,14 +85,21 @@ void round_to(Elem e, std::span<float> x) {
 
 uint32_t poison_bits(Elem e) {
   switch (e) {
-    case Elem::kF32: return 0x7fc0dead;
-    case Elem::kBf16: return 0x7fde;
-    case Elem::kF16: return 0x7ede;
+    case Elem::kF32:
+      return 0x7fc0dead;
+    case Elem::kBf16:
+      return 0x7fde;
+    case Elem::kF16:
+      return 0x7ede;
     case Elem::kF8E4M3FN:
-    case Elem::kF8E5M2: return 0x7f;
-    case Elem::kF8E8M0FNU: return 0xff;
-    case Elem::kI1: return 1;
-    default: break;
+    case Elem::kF8E5M2:
+      return 0x7f;
+    case Elem::kF8E8M0FNU:
+      return 0xff;
+    case Elem::kI1:
+      return 1;
+    default:
+      break;
   }
   const int bits = storage_bits(e);
   return bits >= 32 ? 0xdeadbeefu : 0xdeadbeefu & ((1u << bits) - 1u);

@@ -1,7 +1,7 @@
 // Element formats: bits as memory holds them <-> the canonical forms of value.h.
 //
-// Conversions to a float format round to nearest, ties to even, once. Beyond the largest value of an
-// 8-bit float format they follow the format (e5m2: infinity, e4m3: NaN, as arith.truncf and
+// Conversions to a float format round to nearest, ties to even, once. Beyond the largest value of
+// an 8-bit float format they follow the format (e5m2: infinity, e4m3: NaN, as arith.truncf and
 // ml_dtypes do); f4e2m1 has neither and saturates.
 #pragma once
 
@@ -19,7 +19,7 @@ int storage_bits(Elem e);
 // Bytes of n elements, packed.
 int64_t storage_bytes(Elem e, int64_t n);
 
-int64_t wrap(Elem e, int64_t x);         // to the width of e, sign-extended; i1: 0 or 1
+int64_t wrap(Elem e, int64_t x);          // to the width of e, sign-extended; i1: 0 or 1
 uint64_t as_unsigned(Elem e, int64_t x);  // the bits of a canonical x, zero-extended
 
 float round_to(Elem e, float x);

@@ -31,7 +31,8 @@ struct CoreOps {
   Step run(const Instr& in) {
     instr = &in;
     args.clear();
-    for (int32_t s : frame.program->operands(in)) args.push_back(&frame.slots[static_cast<size_t>(s)]);
+    for (int32_t s : frame.program->operands(in))
+      args.push_back(&frame.slots[static_cast<size_t>(s)]);
     return ir::visit(*this, *in.op);
   }
 

@@ -23,11 +23,13 @@ void CoreOps::check_block(const ir::Op& op, const View& v, const Shape& starts, 
                           const Shape& steps) const {
   if (starts.size() != v.shape.size() || sizes.size() != v.shape.size()) {
     fault(op, "shape_mismatch",
-          fmt::format("{}: {} indices for a ref of rank {}", op.info().name, starts.size(), v.shape.size()));
+          fmt::format("{}: {} indices for a ref of rank {}", op.info().name, starts.size(),
+                      v.shape.size()));
   }
   const std::string problem = outside(v, starts, sizes, steps);
   if (problem.empty()) return;
-  fault(op, "out_of_bounds", fmt::format("{} on core {}: {} ({})", op.info().name, core.id, problem, v.str()),
+  fault(op, "out_of_bounds",
+        fmt::format("{} on core {}: {} ({})", op.info().name, core.id, problem, v.str()),
         "check the index against the ref's shape before using it");
 }
 
@@ -181,14 +183,17 @@ Step CoreOps::store(const ir::Op& op, const Vector& value, const View& v, Shape 
     if (sum.is_float()) {
       sum.mutable_f()[k] = round_to(sum.elem(), sum.f()[k] + value.f()[k]);
     } else {
-      sum.mutable_i()[k] = static_cast<int32_t>(wrap(sum.elem(), int64_t{sum.i()[k]} + value.i()[k]));
+      sum.mutable_i()[k] =
+          static_cast<int32_t>(wrap(sum.elem(), int64_t{sum.i()[k]} + value.i()[k]));
     }
   }
   write_vector(v, starts, steps, sum, on);
   return Step::kNext;
 }
 
-Step CoreOps::VectorLoad(const ir::Op& op) { return load(op, ref(0), indices(1, args.size()), {}, nullptr); }
+Step CoreOps::VectorLoad(const ir::Op& op) {
+  return load(op, ref(0), indices(1, args.size()), {}, nullptr);
+}
 Step CoreOps::VectorStore(const ir::Op& op) {
   return store(op, vector(*args[0]), ref(1), indices(2, args.size()), {}, nullptr, false);
 }

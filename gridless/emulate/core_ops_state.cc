@@ -1,5 +1,5 @@
-// The rest of a core's state: explicit MXU ops, random bits, asserts, traces; and ops that flatten()
-// has turned into jumps.
+// The rest of a core's state: explicit MXU ops, random bits, asserts, traces; and ops that
+// flatten() has turned into jumps.
 #include <fmt/format.h>
 
 #include "gridless/emulate/codec.h"
@@ -12,7 +12,8 @@ Step CoreOps::pure(const ir::Op& op) {
     set(RtValue(make_int(Elem::kI32, core.id)));
   } else if (op.code == ir::OpCode::kTpuIterationBound) {
     const auto d = static_cast<size_t>(op.int_attr("dim"));
-    if (d >= machine.grid_bounds.size()) fault(op, "invalid_ir", "tpu.iteration_bound outside the grid");
+    if (d >= machine.grid_bounds.size())
+      fault(op, "invalid_ir", "tpu.iteration_bound outside the grid");
     set(RtValue(make_int(Elem::kI32, machine.grid_bounds[d])));
   } else {
     set(PureOps{args}.run(op));
@@ -43,14 +44,16 @@ void mxu_multiply(const ir::Op& op, Mxu& mxu, const Vector& lhs, std::vector<flo
   if (const ir::Attr* load = op.find("load_staged_rhs")) {
     const auto it = mxu.staged.find((*load)->ints.at(0));
     if (it == mxu.staged.end())
-      fault(op, "uninitialised_read", fmt::format("{}: nothing was pushed to staging register {}",
-                                                  op.info().name, (*load)->ints[0]));
+      fault(op, "uninitialised_read",
+            fmt::format("{}: nothing was pushed to staging register {}", op.info().name,
+                        (*load)->ints[0]));
     mxu.weights = it->second;
   }
   const int64_t m = lhs.shape().at(0), k = lhs.shape().at(1);
   if (mxu.weights.size() == 0 || mxu.weights.shape()[0] != k)
-    fault(op, "shape_mismatch", fmt::format("{}: {} does not match the weights in the array",
-                                            op.info().name, lhs.type().str()));
+    fault(op, "shape_mismatch",
+          fmt::format("{}: {} does not match the weights in the array", op.info().name,
+                      lhs.type().str()));
   const int64_t n = mxu.weights.shape()[1];
   std::vector<float> x(lhs.f().begin(), lhs.f().end());
   if (lhs.elem() == Elem::kF32) round_to(Elem::kBf16, x);
@@ -61,8 +64,8 @@ void mxu_multiply(const ir::Op& op, Mxu& mxu, const Vector& lhs, std::vector<flo
 Vector as_result(const ir::Op& op, const std::vector<float>& sum) {
   Vector out(op.result()->type);
   if (sum.size() != static_cast<size_t>(out.size()))
-    fault(op, "shape_mismatch", fmt::format("{}: {} values for {}", op.info().name, sum.size(),
-                                            out.type().str()));
+    fault(op, "shape_mismatch",
+          fmt::format("{}: {} values for {}", op.info().name, sum.size(), out.type().str()));
   std::ranges::copy(sum, out.mutable_f().begin());
   round_to(out.elem(), out.mutable_f());
   return out;
@@ -122,7 +125,8 @@ Step CoreOps::TpuPrngRandomBits(const ir::Op& op) {
 
 Step CoreOps::CfAssert(const ir::Op& op) {
   if (integer(0)) return Step::kNext;
-  fault(op, "assertion", fmt::format("assertion failed on core {}: {}", core.id, op.text_attr("msg")));
+  fault(op, "assertion",
+        fmt::format("assertion failed on core {}: {}", core.id, op.text_attr("msg")));
 }
 
 // Time and traces have no values.

@@ -9,12 +9,14 @@ int CoreOps::device(const ir::Op& op, size_t operand) const {
   const int64_t d = integer(operand);
   const auto n = static_cast<int64_t>(machine.cores.size());
   if (d >= 0 && d < n) return static_cast<int>(d);
-  fault(op, "out_of_bounds", fmt::format("{} on core {}: device {} of {}", op.info().name, core.id, d, n),
+  fault(op, "out_of_bounds",
+        fmt::format("{} on core {}: device {} of {}", op.info().name, core.id, d, n),
         "device ids run from 0 to the number of cores - 1");
 }
 
 Semaphore& CoreOps::semaphore(const ir::Op& op, const View& v, int on_core) {
-  Buffer& b = machine.cores[static_cast<size_t>(on_core)].buffers[static_cast<size_t>(v.buffer->site)];
+  Buffer& b =
+      machine.cores[static_cast<size_t>(on_core)].buffers[static_cast<size_t>(v.buffer->site)];
   if (!b.is_semaphore() || v.num_elements() != 1)
     fault(op, "shape_mismatch", fmt::format("{}: {} is not one semaphore", op.info().name, v.str()),
           "slice and squeeze the array of semaphores to a single one");
@@ -46,7 +48,8 @@ Step CoreOps::TpuEnqueueDma(const ir::Op& op) {
           fmt::format("tpu.enqueue_dma copies {} to {}", t.src.str(), t.dst.str()),
           "source and target need one shape and one format");
   }
-  t.dst.buffer = &machine.cores[static_cast<size_t>(to)].buffers[static_cast<size_t>(t.dst.buffer->site)];
+  t.dst.buffer =
+      &machine.cores[static_cast<size_t>(to)].buffers[static_cast<size_t>(t.dst.buffer->site)];
   check_writable(op, t.dst);
   t.arrived = &semaphore(op, ref(at[3]), to);
   if (has_sent) t.sent = &semaphore(op, ref(at[1]), core.id);

@@ -59,7 +59,8 @@ class Launch {
     for (const auto& [result, operand] : kernel_.call.aliases) {
       const auto from = memory.operands[static_cast<size_t>(operand)];
       const auto to = memory.results[static_cast<size_t>(result)];
-      if (from.data() != to.data() && !from.empty()) std::memcpy(to.data(), from.data(), from.size());
+      if (from.data() != to.data() && !from.empty())
+        std::memcpy(to.data(), from.data(), from.size());
     }
     core.buffers.resize(kernel_.sites.size());
     for (size_t s = 0; s < kernel_.sites.size(); ++s) {
@@ -119,11 +120,13 @@ class Launch {
     GRIDLESS_CHECK(memory.operands.size() == call.operands.size());
     GRIDLESS_CHECK(memory.results.size() == call.results.size());
     for (size_t k = 0; k < call.operands.size(); ++k)
-      GRIDLESS_CHECK(static_cast<int64_t>(memory.operands[k].size()) == tensor_bytes(call.operands[k]),
-                     "operand {}", k);
+      GRIDLESS_CHECK(
+          static_cast<int64_t>(memory.operands[k].size()) == tensor_bytes(call.operands[k]),
+          "operand {}", k);
     for (size_t k = 0; k < call.results.size(); ++k)
-      GRIDLESS_CHECK(static_cast<int64_t>(memory.results[k].size()) == tensor_bytes(call.results[k]),
-                     "result {}", k);
+      GRIDLESS_CHECK(
+          static_cast<int64_t>(memory.results[k].size()) == tensor_bytes(call.results[k]),
+          "result {}", k);
   }
 
   // Dynamic bounds are the call's first operands. They must agree on all cores.
@@ -163,17 +166,22 @@ class Launch {
   }
 
   Diagnostic deadlock() const {
-    Diagnostic d{.kind = "deadlock", .message = "", .where = {}, .notes = {},
+    Diagnostic d{.kind = "deadlock",
+                 .message = "",
+                 .where = {},
+                 .notes = {},
                  .hint = "who should have signalled, and was its device id and count right?"};
     int blocked = 0;
     for (const Core& core : machine_.cores) {
       if (core.state == Core::State::kDone) continue;
       const Waiting& w = core.waiting;
       if (blocked++ == 0) d.where = w.op->loc;
-      d.notes.push_back(fmt::format("core {} at {}: {} on {} needs {}, has {}", core.id, w.op->loc.str(),
-                                    w.op->info().name, w.name, w.need, w.semaphore->count));
+      d.notes.push_back(fmt::format("core {} at {}: {} on {} needs {}, has {}", core.id,
+                                    w.op->loc.str(), w.op->info().name, w.name, w.need,
+                                    w.semaphore->count));
     }
-    d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, machine_.cores.size());
+    d.message =
+        fmt::format("deadlock: {} of {} cores wait for ever", blocked, machine_.cores.size());
     return d;
   }
 
@@ -199,14 +207,15 @@ class Launch {
       for (const Core& core : machine_.cores)
         for (size_t k = 0; k < core.buffers[s].semaphores.size(); ++k)
           if (const int64_t n = core.buffers[s].semaphores[k].count; n != 0)
-            where += fmt::format("{}[{}] of core {} holds {}", where.empty() ? "" : ", ", k, core.id, n);
+            where +=
+                fmt::format("{}[{}] of core {} holds {}", where.empty() ? "" : ", ", k, core.id, n);
       if (where.empty()) continue;
-      diagnostics.push_back({.kind = "semaphore_not_zero",
-                             .message = fmt::format("{} is not zero at the end: {}",
-                                                    kernel_.sites[s].name, where),
-                             .where = kernel_.sites[s].where,
-                             .notes = {},
-                             .hint = "every signal and every copied byte must be waited for"});
+      diagnostics.push_back(
+          {.kind = "semaphore_not_zero",
+           .message = fmt::format("{} is not zero at the end: {}", kernel_.sites[s].name, where),
+           .where = kernel_.sites[s].where,
+           .notes = {},
+           .hint = "every signal and every copied byte must be waited for"});
     }
   }
 
@@ -215,7 +224,8 @@ class Launch {
       const Argument& arg = kernel_.arguments[k];
       if (arg.role != Argument::Role::kOutput || arg.is_window || arg.in_place()) continue;
       const auto from = machine_.cores[c].buffers[k].data;
-      std::memcpy(memory_[c].results[static_cast<size_t>(arg.tensor)].data(), from.data(), from.size());
+      std::memcpy(memory_[c].results[static_cast<size_t>(arg.tensor)].data(), from.data(),
+                  from.size());
     }
   }
 

@@ -1,12 +1,12 @@
-// The emulator: runs a kernel on N virtual cores, values only. Simple and slow; the oracle for the CPU
-// engine, the blocks and the models.
+// The emulator: runs a kernel on N virtual cores, values only. Simple and slow; the oracle for the
+// CPU engine, the blocks and the models.
 //
 // All cores run the same program, device_id being the core's number. A core runs until it waits for
 // something that is not there, then the next one runs, round robin from core 0: the order is
-// deterministic. A copy moves its data at the first wait that needs it. Scratch starts as poison (NaN,
-// 0xdeadbeef), semaphores as zero. What goes wrong in the kernel is reported as Diagnostics of the
-// kinds of the `check` command: out_of_bounds, deadlock, semaphore_not_zero, dma_in_flight_at_end,
-// shape_mismatch, invalid_ir, and assertion, step_limit.
+// deterministic. A copy moves its data at the first wait that needs it. Scratch starts as poison
+// (NaN, 0xdeadbeef), semaphores as zero. What goes wrong in the kernel is reported as Diagnostics
+// of the kinds of the `check` command: out_of_bounds, deadlock, semaphore_not_zero,
+// dma_in_flight_at_end, shape_mismatch, invalid_ir, and assertion, step_limit.
 //
 // One run sees one timing. That a kernel is right under every timing is for the checker to say.
 #pragma once
@@ -59,8 +59,8 @@ struct CallResult {
 };
 
 // Verifies nothing, flattens, runs: `inputs` holds per operand the bytes of all cores one after
-// another. Errors: wrong number or size of inputs. A kernel that cannot be set up at all comes back as
-// a report with diagnostics and finished == false.
+// another. Errors: wrong number or size of inputs. A kernel that cannot be set up at all comes back
+// as a report with diagnostics and finished == false.
 Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int cores,
                             std::span<const std::span<const std::byte>> inputs,
                             const Options& options = {});

@@ -14,7 +14,8 @@ RtValue PureOps::run(const ir::Op& op) const {
     GRIDLESS_OPS(GRIDLESS_CASE)
 #undef GRIDLESS_CASE
 #undef GRIDLESS_IF_kPure
-    default: break;
+    default:
+      break;
   }
   GRIDLESS_CHECK(false, "{} is not pure", op.info().name);
 }

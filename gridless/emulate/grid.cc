@@ -48,13 +48,13 @@ void Grid::copy(size_t argument, const Shape& at, bool in) {
     into[d] = from[d] - first;
     sizes[d] = std::min(first + window.shape[d], tensor.shape[d]) - from[d];
     if (sizes[d] <= 0) {
-      throw Fault{Diagnostic{
-          .kind = "out_of_bounds",
-          .message = arg.name + ": block " + ir::shape_str(at) + " lies outside the tensor " +
-                     ir::shape_str(tensor.shape),
-          .where = kernel_.function->loc,
-          .notes = {},
-          .hint = "check the index map of this operand against its block shape"}};
+      throw Fault{
+          Diagnostic{.kind = "out_of_bounds",
+                     .message = arg.name + ": block " + ir::shape_str(at) +
+                                " lies outside the tensor " + ir::shape_str(tensor.shape),
+                     .where = kernel_.function->loc,
+                     .notes = {},
+                     .hint = "check the index map of this operand against its block shape"}};
     }
   }
   const View inner = slice(window, into, sizes), outer = slice(tensor, from, sizes);

@@ -1,9 +1,9 @@
-// The grid of a kernel: the body runs once per point, in row-major order, on blocks (windows) of its
-// operands that are copied in and out around it, as the chip's pipeline does.
+// The grid of a kernel: the body runs once per point, in row-major order, on blocks (windows) of
+// its operands that are copied in and out around it, as the chip's pipeline does.
 //
-// An input block is copied in when its index changes. An output block is written back when its index
-// changes and after the last step; until then it keeps what earlier steps wrote. Parts of a block
-// beyond the tensor are poison and are not written back.
+// An input block is copied in when its index changes. An output block is written back when its
+// index changes and after the last step; until then it keeps what earlier steps wrote. Parts of a
+// block beyond the tensor are poison and are not written back.
 #pragma once
 
 #include "gridless/emulate/emulator.h"
@@ -14,7 +14,8 @@ namespace gridless::emulate {
 class Grid {
  public:
   // `tensors`: per argument of the kernel, the memory of the whole tensor on this core.
-  Grid(const Kernel& kernel, Machine& machine, Core& core, std::vector<std::span<std::byte>> tensors);
+  Grid(const Kernel& kernel, Machine& machine, Core& core,
+       std::vector<std::span<std::byte>> tensors);
 
   // Sets up the frame for the next step; false after the last, with every output written back.
   bool next();

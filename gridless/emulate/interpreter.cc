@@ -16,7 +16,8 @@ class Interpreter {
   Stop run() {
     const Program& p = *frame_.program;
     for (;;) {
-      GRIDLESS_CHECK(frame_.pc < static_cast<int32_t>(p.code.size()), "ran past the function's end");
+      GRIDLESS_CHECK(frame_.pc < static_cast<int32_t>(p.code.size()),
+                     "ran past the function's end");
       const Instr& in = p.code[static_cast<size_t>(frame_.pc)];
       count(in);
       const auto from = p.operands(in), to = p.results(in);
@@ -28,8 +29,12 @@ class Interpreter {
           if (step == Step::kPoll) return Stop::kPoll;
           continue;
         }
-        case Instr::Kind::kMove: move(from, to); break;
-        case Instr::Kind::kJump: frame_.pc = in.target; continue;
+        case Instr::Kind::kMove:
+          move(from, to);
+          break;
+        case Instr::Kind::kJump:
+          frame_.pc = in.target;
+          continue;
         case Instr::Kind::kJumpUnless:
           if (integer(from[0]) == 0) {
             frame_.pc = in.target;
@@ -62,9 +67,11 @@ class Interpreter {
           for (int32_t s : to) slot(s) = std::monostate();
           break;
         case Instr::Kind::kScopeEnd:
-          for (int32_t s = from[0]; s < from[1]; ++s) core_.buffers[static_cast<size_t>(s)].poison();
+          for (int32_t s = from[0]; s < from[1]; ++s)
+            core_.buffers[static_cast<size_t>(s)].poison();
           break;
-        case Instr::Kind::kReturn: return Stop::kReturned;
+        case Instr::Kind::kReturn:
+          return Stop::kReturned;
       }
       ++frame_.pc;
     }
@@ -85,10 +92,12 @@ class Interpreter {
   }
 
   void count(const Instr& in) {
-    if (++machine_.steps <= machine_.max_steps) [[likely]] return;
-    fault(*in.op, "step_limit",
-          fmt::format("stopped after {} operations (core {} was here)", machine_.max_steps, core_.id),
-          "if the loop is meant to be that long, raise the limit of steps");
+    if (++machine_.steps <= machine_.max_steps) [[likely]]
+      return;
+    fault(
+        *in.op, "step_limit",
+        fmt::format("stopped after {} operations (core {} was here)", machine_.max_steps, core_.id),
+        "if the loop is meant to be that long, raise the limit of steps");
   }
 
   Machine& machine_;
@@ -104,9 +113,15 @@ bool run_core(Machine& machine, Core& core) {
   const int64_t before = machine.steps;
   const bool was_blocked = core.state == Core::State::kBlocked;
   switch (Interpreter(machine, core, *core.frame).run()) {
-    case Stop::kBlocked: core.state = Core::State::kBlocked; break;
-    case Stop::kPoll: core.state = Core::State::kReady; break;
-    case Stop::kReturned: core.state = Core::State::kDone; break;
+    case Stop::kBlocked:
+      core.state = Core::State::kBlocked;
+      break;
+    case Stop::kPoll:
+      core.state = Core::State::kReady;
+      break;
+    case Stop::kReturned:
+      core.state = Core::State::kDone;
+      break;
   }
   // A blocked core tries its wait again; that alone is no progress.
   return machine.steps - before > 1 || !was_blocked || core.state != Core::State::kBlocked;

@@ -34,8 +34,8 @@ Shape first_list(std::string_view text) {
 }
 
 // Reads entry `index` of window_params into `arg`.
-std::expected<void, Diagnostics> read_window(const ir::Module& module, const ir::Op& fn, size_t index,
-                                             Argument& arg) {
+std::expected<void, Diagnostics> read_window(const ir::Module& module, const ir::Op& fn,
+                                             size_t index, Argument& arg) {
   const ir::Attr* params = fn.find("window_params");
   if (!params || index >= (*params)->array.size()) return {};
   for (const auto& [key, value] : (*params)->array[index]->dict) {
@@ -46,7 +46,8 @@ std::expected<void, Diagnostics> read_window(const ir::Module& module, const ir:
     if (key != "transform_indices") continue;
     const ir::Op* transform = module.function(value->text);
     if (!transform)
-      return wrong(&fn, "invalid_ir", fmt::format("window transform @{} does not exist", value->text));
+      return wrong(&fn, "invalid_ir",
+                   fmt::format("window transform @{} does not exist", value->text));
     auto program = flatten(*transform, 0);
     if (!program) return std::unexpected(std::move(program.error()));
     if (!program->sites.empty())
@@ -86,15 +87,17 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Cal
   const auto scratch = static_cast<size_t>(fn->int_attr_or("scratch_operands", 0));
   const auto& args = fn->body().args;
   const size_t grid_rank = kernel.grid.size();
-  const size_t tensors = kernel.call.operands.size() - std::min(dynamic, kernel.call.operands.size()) +
+  const size_t tensors = kernel.call.operands.size() -
+                         std::min(dynamic, kernel.call.operands.size()) +
                          kernel.call.results.size();
   if (args.size() != grid_rank + tensors + scratch) {
-    return wrong(fn, "shape_mismatch",
-                 fmt::format("the kernel has {} arguments ({} grid indices, {} scratch), the call {} "
-                             "operands and {} results",
-                             args.size(), grid_rank, scratch, kernel.call.operands.size(),
-                             kernel.call.results.size()),
-                 "arguments are grid indices, operands, results, scratch, in this order");
+    return wrong(
+        fn, "shape_mismatch",
+        fmt::format("the kernel has {} arguments ({} grid indices, {} scratch), the call {} "
+                    "operands and {} results",
+                    args.size(), grid_rank, scratch, kernel.call.operands.size(),
+                    kernel.call.results.size()),
+        "arguments are grid indices, operands, results, scratch, in this order");
   }
   const size_t first_output = grid_rank + kernel.call.operands.size() - dynamic;
   for (size_t k = 0; k < args.size(); ++k) {
@@ -122,7 +125,8 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Cal
     if (has_tensor) {
       const bool output = arg.role == Argument::Role::kOutput;
       if (!arg.type.is_memref())
-        return wrong(fn, "invalid_ir", fmt::format("{} is {}, not a memref", arg.name, arg.type.str()));
+        return wrong(fn, "invalid_ir",
+                     fmt::format("{} is {}, not a memref", arg.name, arg.type.str()));
       const auto& specs = output ? kernel.call.results : kernel.call.operands;
       const std::string problem = shape_problem(arg, specs[static_cast<size_t>(arg.tensor)].type);
       if (!problem.empty()) return wrong(fn, "shape_mismatch", problem);
@@ -130,7 +134,8 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Cal
     kernel.sites.push_back({arg.type, arg.name, fn->loc});
     kernel.arguments.push_back(std::move(arg));
   }
-  kernel.sites.push_back({Type::memref({}, Elem::kSemaphore, ir::Space::kSemaphore), "the barrier semaphore", fn->loc});
+  kernel.sites.push_back({Type::memref({}, Elem::kSemaphore, ir::Space::kSemaphore),
+                          "the barrier semaphore", fn->loc});
   auto body = flatten(*fn, static_cast<int>(kernel.sites.size()));
   if (!body) return std::unexpected(std::move(body.error()));
   kernel.body = std::move(*body);

@@ -1,7 +1,8 @@
 // A kernel made ready to run: the flattened body, and what each argument of the entry function is.
 //
-// Arguments of a Mosaic entry function, in order: one i32 per grid dimension, scalar-prefetch tables,
-// inputs, outputs, scratch. Operands of the call: dynamic grid bounds, prefetch tables, inputs.
+// Arguments of a Mosaic entry function, in order: one i32 per grid dimension, scalar-prefetch
+// tables, inputs, outputs, scratch. Operands of the call: dynamic grid bounds, prefetch tables,
+// inputs.
 #pragma once
 
 #include "gridless/emulate/program.h"
@@ -12,8 +13,8 @@ namespace gridless::emulate {
 struct Argument {
   enum class Role : uint8_t { kGridIndex, kPrefetch, kInput, kOutput, kScratch };
   Role role = Role::kScratch;
-  int tensor = -1;      // operand (prefetch, input) or result (output) of the call
-  int aliased = -1;     // outputs: the operand whose memory this is; inputs: the result that takes it
+  int tensor = -1;   // operand (prefetch, input) or result (output) of the call
+  int aliased = -1;  // outputs: the operand whose memory this is; inputs: the result that takes it
   Type type;
   std::string name;
 
@@ -42,8 +43,8 @@ struct Kernel {
 // `module` must outlive the kernel.
 std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Call call);
 
-// Bytes of a call's operand or result in the caller's memory: row-major, 4-bit formats two per byte, i1
-// one per byte.
+// Bytes of a call's operand or result in the caller's memory: row-major, 4-bit formats two per
+// byte, i1 one per byte.
 int64_t tensor_bytes(const ir::CallArg& arg);
 
 }  // namespace gridless::emulate

@@ -13,7 +13,7 @@ namespace gridless::emulate {
 
 // One copy, from its start on. Values move when a wait needs them (DmaEngine::advance).
 struct Transfer {
-  View src, dst;             // each on the core whose memory it is
+  View src, dst;              // each on the core whose memory it is
   Semaphore* sent = nullptr;  // remote copies: the sender's semaphore
   Semaphore* arrived = nullptr;
   int64_t bytes = 0;
@@ -22,9 +22,9 @@ struct Transfer {
   bool done = false;
 };
 
-// Copies in flight. A copy is performed at the first wait that needs it, in the order of starts on that
-// semaphore: a program whose waits are in order sees exactly its own data, one that reads too early
-// sees what was there before.
+// Copies in flight. A copy is performed at the first wait that needs it, in the order of starts on
+// that semaphore: a program whose waits are in order sees exactly its own data, one that reads too
+// early sees what was there before.
 class DmaEngine {
  public:
   void start(Transfer t);
@@ -42,10 +42,10 @@ class DmaEngine {
 
 // The state behind the explicit matmul ops, per MXU.
 struct Mxu {
-  std::map<int64_t, Vector> staged;              // by staging register; K x N
-  Vector weights;                                // in the array
+  std::map<int64_t, Vector> staged;                    // by staging register; K x N
+  Vector weights;                                      // in the array
   std::map<int64_t, std::vector<float>> accumulators;  // by number; M x N
-  std::deque<std::vector<float>> results;        // of lhs_fifo
+  std::deque<std::vector<float>> results;              // of lhs_fifo
 };
 
 // A frame: one activation of a program.
@@ -68,12 +68,12 @@ struct Core {
   enum class State { kReady, kBlocked, kDone };
   int id = 0;
   State state = State::kReady;
-  Waiting waiting;               // while kBlocked
-  std::vector<Buffer> buffers;   // by site
+  Waiting waiting;              // while kBlocked
+  std::vector<Buffer> buffers;  // by site
   std::unique_ptr<Frame> frame;
   std::map<int64_t, Mxu> mxus;
   uint64_t prng_key = 0, prng_count = 0;
-  Shape grid;                    // this step's place in the grid
+  Shape grid;  // this step's place in the grid
 };
 
 struct Machine {

@@ -51,8 +51,8 @@ uint32_t low_mask(int bits) { return bits >= 32 ? ~0u : (1u << bits) - 1u; }
 RtValue bitcast_scalar(Type type, const Scalar& s) {
   const Elem from = s.elem, to = type.elem();
   if (!ir::is_float(from) && !ir::is_float(to)) return make_int(to, s.i);
-  const uint32_t bits = ir::is_float(from) ? float_bits(from, s.f)
-                                           : static_cast<uint32_t>(as_unsigned(from, s.i));
+  const uint32_t bits =
+      ir::is_float(from) ? float_bits(from, s.f) : static_cast<uint32_t>(as_unsigned(from, s.i));
   if (ir::is_float(to)) return Scalar{.elem = to, .f = float_from_bits(to, bits)};
   return make_int(to, bits);
 }
@@ -116,8 +116,8 @@ RtValue PureOps::ArithBitcast(const ir::Op& op) const {
   return out;
 }
 
-// Between widths, rows that share a 32-bit word are regrouped: bf16[16,256] -> i32[8,256], where row i
-// holds row 2i in its low half and row 2i+1 in its high half; and back.
+// Between widths, rows that share a 32-bit word are regrouped: bf16[16,256] -> i32[8,256], where
+// row i holds row 2i in its low half and row 2i+1 in its high half; and back.
 RtValue PureOps::TpuBitcast(const ir::Op& op) const {
   const Type type = op.result()->type;
   if (!type.is_vector()) return bitcast_scalar(type, scalar(*args[0]));
@@ -145,14 +145,16 @@ RtValue PureOps::TpuBitcast(const ir::Op& op) const {
     for (size_t r = 0; r < rows; ++r) {
       for (size_t c = 0; c < cols; ++c) {
         const uint32_t word = bits_at(x, r / ratio * cols + c);
-        set_bits_at(out, r * cols + c, word >> (r % ratio * static_cast<size_t>(to)) & low_mask(to));
+        set_bits_at(out, r * cols + c,
+                    word >> (r % ratio * static_cast<size_t>(to)) & low_mask(to));
       }
     }
   }
   return out;
 }
 
-// Operand s goes to bits [s * width, (s + 1) * width) of each 32-bit word; floats round to the target.
+// Operand s goes to bits [s * width, (s + 1) * width) of each 32-bit word; floats round to the
+// target.
 RtValue PureOps::TpuPackElementwise(const ir::Op& op) const {
   const Elem target = (*op.find("target_type"))->type.elem();
   const int bits = ir::bit_width(target);
@@ -191,8 +193,8 @@ RtValue PureOps::TpuUnpackElementwise(const ir::Op& op) const {
   return out;
 }
 
-// Adds the low 16 random bits below the kept mantissa and cuts: rounds up with the probability of the
-// cut fraction. Infinities and NaNs are kept.
+// Adds the low 16 random bits below the kept mantissa and cuts: rounds up with the probability of
+// the cut fraction. Infinities and NaNs are kept.
 RtValue PureOps::TpuStochasticConvert(const ir::Op& op) const {
   const Type type = op.result()->type;
   if (type.elem() != Elem::kBf16)
@@ -222,7 +224,8 @@ RtValue PureOps::ArithConstant(const ir::Op& op) const {
   Vector out(type);
   if (out.is_float()) {
     const auto y = out.mutable_f();
-    for (size_t k = 0; k < y.size(); ++k) y[k] = static_cast<float>(reals[reals.size() == 1 ? 0 : k]);
+    for (size_t k = 0; k < y.size(); ++k)
+      y[k] = static_cast<float>(reals[reals.size() == 1 ? 0 : k]);
     round_to(type.elem(), y);
   } else {
     const auto y = out.mutable_i();

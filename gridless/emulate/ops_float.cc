@@ -44,24 +44,36 @@ RtValue PureOps::ArithCmpf(const ir::Op& op) const {
   const auto compare = [predicate](float a, float b) -> int32_t {
     const bool unordered = a != a || b != b;
     switch (predicate) {
-      case 0: return 0;
-      case 7: return !unordered;
-      case 14: return unordered;
-      case 15: return 1;
-      default: break;
+      case 0:
+        return 0;
+      case 7:
+        return !unordered;
+      case 14:
+        return unordered;
+      case 15:
+        return 1;
+      default:
+        break;
     }
     if (unordered) return predicate > 7;
     switch (predicate > 7 ? predicate - 7 : predicate) {
-      case 1: return a == b;
-      case 2: return a > b;
-      case 3: return a >= b;
-      case 4: return a < b;
-      case 5: return a <= b;
-      default: return a != b;
+      case 1:
+        return a == b;
+      case 2:
+        return a > b;
+      case 3:
+        return a >= b;
+      case 4:
+        return a < b;
+      case 5:
+        return a <= b;
+      default:
+        return a != b;
     }
   };
   const Type type = op.result()->type;
-  if (!type.is_vector()) return make_int(Elem::kI1, compare(scalar(*args[0]).f, scalar(*args[1]).f));
+  if (!type.is_vector())
+    return make_int(Elem::kI1, compare(scalar(*args[0]).f, scalar(*args[1]).f));
   Vector out(type);
   const auto y = out.mutable_i();
   const auto a = vector(*args[0]).f(), b = vector(*args[1]).f();

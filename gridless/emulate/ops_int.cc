@@ -110,16 +110,26 @@ RtValue PureOps::ArithCmpi(const ir::Op& op) const {
   const Elem e = elem_of(op);
   return map_int(op, args, [predicate, e](int64_t a, int64_t b) -> int64_t {
     switch (predicate) {
-      case 0: return a == b;
-      case 1: return a != b;
-      case 2: return a < b;
-      case 3: return a <= b;
-      case 4: return a > b;
-      case 5: return a >= b;
-      case 6: return as_unsigned(e, a) < as_unsigned(e, b);
-      case 7: return as_unsigned(e, a) <= as_unsigned(e, b);
-      case 8: return as_unsigned(e, a) > as_unsigned(e, b);
-      default: return as_unsigned(e, a) >= as_unsigned(e, b);
+      case 0:
+        return a == b;
+      case 1:
+        return a != b;
+      case 2:
+        return a < b;
+      case 3:
+        return a <= b;
+      case 4:
+        return a > b;
+      case 5:
+        return a >= b;
+      case 6:
+        return as_unsigned(e, a) < as_unsigned(e, b);
+      case 7:
+        return as_unsigned(e, a) <= as_unsigned(e, b);
+      case 8:
+        return as_unsigned(e, a) > as_unsigned(e, b);
+      default:
+        return as_unsigned(e, a) >= as_unsigned(e, b);
     }
   });
 }

@@ -1,6 +1,6 @@
-// Transcendental functions. Computed in double and rounded to f32 once, which is the f32 nearest to the
-// true value except where that lies within 2^-28 of a tie: the most exact definition that is cheap to
-// state, and the same on every machine up to the libm's last double bit.
+// Transcendental functions. Computed in double and rounded to f32 once, which is the f32 nearest to
+// the true value except where that lies within 2^-28 of a tie: the most exact definition that is
+// cheap to state, and the same on every machine up to the libm's last double bit.
 #include <cmath>
 
 #include "gridless/emulate/elementwise.h"
@@ -10,7 +10,8 @@ namespace {
 
 template <typename F>
 RtValue in_double(const ir::Op& op, Args args, const F& f) {
-  return map_float(op, args, [&](float x) { return static_cast<float>(f(static_cast<double>(x))); });
+  return map_float(op, args,
+                   [&](float x) { return static_cast<float>(f(static_cast<double>(x))); });
 }
 
 template <typename F>

@@ -1,5 +1,6 @@
-// tpu.matmul. Operands are brought to batch x M x K and batch x K x N, row-major, then one loop order
-// does all forms, so that the order of the sum never depends on how the operands were laid out.
+// tpu.matmul. Operands are brought to batch x M x K and batch x K x N, row-major, then one loop
+// order does all forms, so that the order of the sum never depends on how the operands were laid
+// out.
 #include <algorithm>
 #include <cmath>
 
@@ -97,9 +98,9 @@ void accumulate(int64_t m, int64_t n, int64_t k, const float* lhs, const float* 
 }
 #endif
 
-RtValue integer_matmul(const ir::Op& op, const std::vector<int64_t>& lp, const std::vector<int64_t>& rp,
-                       const std::vector<int64_t>& op_places, Args args, int64_t b, int64_t m,
-                       int64_t n, int64_t k) {
+RtValue integer_matmul(const ir::Op& op, const std::vector<int64_t>& lp,
+                       const std::vector<int64_t>& rp, const std::vector<int64_t>& op_places,
+                       Args args, int64_t b, int64_t m, int64_t n, int64_t k) {
   Vector out(op.result()->type);
   const auto y = out.mutable_i();
   const auto x = vector(*args[0]).i(), w = vector(*args[1]).i(), acc = vector(*args[2]).i();
@@ -122,7 +123,8 @@ RtValue integer_matmul(const ir::Op& op, const std::vector<int64_t>& lp, const s
 
 }  // namespace
 
-void matmul_accumulate(int64_t m, int64_t n, int64_t k, const float* lhs, const float* rhs, float* acc) {
+void matmul_accumulate(int64_t m, int64_t n, int64_t k, const float* lhs, const float* rhs,
+                       float* acc) {
 #if defined(__x86_64__)
   static const bool has_fma = __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2");
   if (has_fma) return accumulate_fma(m, n, k, lhs, rhs, acc);
@@ -136,7 +138,8 @@ RtValue PureOps::TpuMatmul(const ir::Op& op) const {
   const Vector& acc = vector(*args[2]);
   const DotDims dims = dot_dims(op);
   const int64_t b = product(lhs.shape(), dims.lhs_batch), m = product(lhs.shape(), dims.lhs_free),
-                k = product(lhs.shape(), dims.lhs_contract), n = product(rhs.shape(), dims.rhs_free);
+                k = product(lhs.shape(), dims.lhs_contract),
+                n = product(rhs.shape(), dims.rhs_free);
   if (product(rhs.shape(), dims.rhs_contract) != k || product(rhs.shape(), dims.rhs_batch) != b ||
       acc.size() != b * m * n) {
     fault(op, "shape_mismatch",
@@ -175,7 +178,8 @@ RtValue PureOps::TpuMatmul(const ir::Op& op) const {
   for (int64_t g = 0; g < b; ++g)
     matmul_accumulate(m, n, k, x.data() + g * m * k, w.data() + g * k * n, sum.data() + g * m * n);
   Vector out(op.result()->type);
-  for (size_t e = 0; e < sum.size(); ++e) out.mutable_f()[static_cast<size_t>(op_places[e])] = sum[e];
+  for (size_t e = 0; e < sum.size(); ++e)
+    out.mutable_f()[static_cast<size_t>(op_places[e])] = sum[e];
   round_to(out.elem(), out.mutable_f());
   return out;
 }

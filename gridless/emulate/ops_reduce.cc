@@ -28,8 +28,9 @@ Kind kind_of(std::string_view text) {
   return Kind::kUnknown;
 }
 
-// Calls f(o, k) for every element k of the input in row-major order, o being the element of the result
-// it is reduced into: so each result sees its elements in row-major order of the reduced indices.
+// Calls f(o, k) for every element k of the input in row-major order, o being the element of the
+// result it is reduced into: so each result sees its elements in row-major order of the reduced
+// indices.
 template <typename F>
 void reduce_into(const Shape& shape, const std::vector<bool>& reduced, const F& f) {
   Shape stride(shape.size(), 0);
@@ -58,8 +59,8 @@ void reduce_into(const Shape& shape, const std::vector<bool>& reduced, const F& 
 }
 
 template <typename T, typename F>
-void fold(const Shape& shape, const std::vector<bool>& reduced, std::span<const T> x, std::span<T> y,
-          const F& f) {
+void fold(const Shape& shape, const std::vector<bool>& reduced, std::span<const T> x,
+          std::span<T> y, const F& f) {
   reduce_into(shape, reduced, [&](size_t o, size_t k) { y[o] = f(y[o], x[k]); });
 }
 
@@ -86,12 +87,21 @@ RtValue PureOps::VectorMultiReduction(const ir::Op& op) const {
     }
     const auto x = in.f();
     switch (kind) {
-      case Kind::kAdd: fold(in.shape(), reduced, x, y, [](float a, float b) { return a + b; }); break;
-      case Kind::kMul: fold(in.shape(), reduced, x, y, [](float a, float b) { return a * b; }); break;
-      case Kind::kMax: fold(in.shape(), reduced, x, y, max_float); break;
-      case Kind::kMin: fold(in.shape(), reduced, x, y, min_float); break;
+      case Kind::kAdd:
+        fold(in.shape(), reduced, x, y, [](float a, float b) { return a + b; });
+        break;
+      case Kind::kMul:
+        fold(in.shape(), reduced, x, y, [](float a, float b) { return a * b; });
+        break;
+      case Kind::kMax:
+        fold(in.shape(), reduced, x, y, max_float);
+        break;
+      case Kind::kMin:
+        fold(in.shape(), reduced, x, y, min_float);
+        break;
       default:
-        fault(op, "invalid_ir", "vector.multi_reduction: unknown kind " + std::string(op.text_attr("kind")));
+        fault(op, "invalid_ir",
+              "vector.multi_reduction: unknown kind " + std::string(op.text_attr("kind")));
     }
     round_to(in.elem(), y);
     if (to_scalar) return Scalar{.elem = in.elem(), .f = y[0]};
@@ -105,20 +115,32 @@ RtValue PureOps::VectorMultiReduction(const ir::Op& op) const {
   }
   const Elem e = in.elem();
   const auto step = [&](int32_t a, int32_t b) -> int32_t {
-    const auto ua = static_cast<uint32_t>(as_unsigned(e, a)), ub = static_cast<uint32_t>(as_unsigned(e, b));
+    const auto ua = static_cast<uint32_t>(as_unsigned(e, a)),
+               ub = static_cast<uint32_t>(as_unsigned(e, b));
     switch (kind) {
-      case Kind::kAdd: return static_cast<int32_t>(wrap(e, int64_t{a} + b));
-      case Kind::kMul: return static_cast<int32_t>(wrap(e, int64_t{a} * b));
-      case Kind::kMax: return std::max(a, b);
-      case Kind::kMin: return std::min(a, b);
-      case Kind::kMaxUnsigned: return ua > ub ? a : b;
-      case Kind::kMinUnsigned: return ua < ub ? a : b;
-      case Kind::kAnd: return a & b;
-      case Kind::kOr: return a | b;
-      case Kind::kXor: return a ^ b;
-      case Kind::kUnknown: break;
+      case Kind::kAdd:
+        return static_cast<int32_t>(wrap(e, int64_t{a} + b));
+      case Kind::kMul:
+        return static_cast<int32_t>(wrap(e, int64_t{a} * b));
+      case Kind::kMax:
+        return std::max(a, b);
+      case Kind::kMin:
+        return std::min(a, b);
+      case Kind::kMaxUnsigned:
+        return ua > ub ? a : b;
+      case Kind::kMinUnsigned:
+        return ua < ub ? a : b;
+      case Kind::kAnd:
+        return a & b;
+      case Kind::kOr:
+        return a | b;
+      case Kind::kXor:
+        return a ^ b;
+      case Kind::kUnknown:
+        break;
     }
-    fault(op, "invalid_ir", "vector.multi_reduction: unknown kind " + std::string(op.text_attr("kind")));
+    fault(op, "invalid_ir",
+          "vector.multi_reduction: unknown kind " + std::string(op.text_attr("kind")));
   };
   fold(in.shape(), reduced, in.i(), y, step);
   if (to_scalar) return make_int(e, y[0]);
@@ -135,7 +157,8 @@ RtValue PureOps::TpuReduceIndex(const ir::Op& op) const {
   int64_t inner = 1;
   for (size_t d = axis + 1; d < in.shape().size(); ++d) inner *= in.shape()[d];
   const auto value = [&](size_t k) {
-    const double v = in.is_float() ? static_cast<double>(in.f()[k]) : static_cast<double>(in.i()[k]);
+    const double v =
+        in.is_float() ? static_cast<double>(in.f()[k]) : static_cast<double>(in.i()[k]);
     return smallest ? -v : v;
   };
   Vector out(op.result()->type);

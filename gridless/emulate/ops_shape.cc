@@ -59,7 +59,9 @@ struct Split {
 Split split(const Shape& shape, int64_t d) {
   Split s;
   for (size_t k = 0; k < shape.size(); ++k) {
-    int64_t& part = static_cast<int64_t>(k) < d ? s.outer : static_cast<int64_t>(k) == d ? s.size : s.inner;
+    int64_t& part = static_cast<int64_t>(k) < d    ? s.outer
+                    : static_cast<int64_t>(k) == d ? s.size
+                                                   : s.inner;
     part *= shape[k];
   }
   return s;
@@ -171,8 +173,8 @@ RtValue PureOps::TpuConcatenate(const ir::Op& op) const {
   return out;
 }
 
-// As numpy.roll: result[i] = x[(i - shift) mod n]; with stride, the shift grows by it with every index
-// of stride_dimension.
+// As numpy.roll: result[i] = x[(i - shift) mod n]; with stride, the shift grows by it with every
+// index of stride_dimension.
 RtValue PureOps::TpuDynamicRotate(const ir::Op& op) const {
   const Vector& in = vector(*args[0]);
   const int64_t shift = scalar(*args[1]).i;
@@ -191,8 +193,8 @@ RtValue PureOps::TpuDynamicRotate(const ir::Op& op) const {
   });
 }
 
-// result[.., i, ..] = x[.., index[.., i, ..], ..] along one dimension. The index is taken modulo the
-// size, as the chip's permute network does with the bits it looks at.
+// result[.., i, ..] = x[.., index[.., i, ..], ..] along one dimension. The index is taken modulo
+// the size, as the chip's permute network does with the bits it looks at.
 RtValue PureOps::TpuDynamicGather(const ir::Op& op) const {
   const Vector& in = vector(*args[0]);
   const Vector& index = vector(*args[1]);

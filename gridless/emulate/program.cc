@@ -13,10 +13,12 @@ namespace {
 using ir::OpCode;
 using Kind = Instr::Kind;
 
-// Values without a canonical form: doubles, and vectors of 64-bit integers (index counts as 32 there).
+// Values without a canonical form: doubles, and vectors of 64-bit integers (index counts as 32
+// there).
 bool supported(Type type) {
   const auto kind = type.kind();
-  if (kind != ir::TypeKind::kVector && kind != ir::TypeKind::kMemRef && !type.is_scalar()) return true;
+  if (kind != ir::TypeKind::kVector && kind != ir::TypeKind::kMemRef && !type.is_scalar())
+    return true;
   const Elem e = type.elem();
   if (e == Elem::kF64) return false;
   const bool wide = e == Elem::kI64 || e == Elem::kSi64 || e == Elem::kUi64;
@@ -43,7 +45,8 @@ class Flattener {
     if (fresh) {
       p_.initial.emplace_back();
       if (!supported(v->type)) {
-        Diagnostic d{.kind = "invalid_ir", .message = "the emulator has no values of type " + v->type.str()};
+        Diagnostic d{.kind = "invalid_ir",
+                     .message = "the emulator has no values of type " + v->type.str()};
         if (v->op) d.where = v->op->loc;
         throw Fault{std::move(d)};
       }
@@ -72,7 +75,8 @@ class Flattener {
   int32_t here() const { return static_cast<int32_t>(p_.code.size()); }
   void jump_here(int32_t at) { p_.code[static_cast<size_t>(at)].target = here(); }
 
-  // For each op of the block, the vectors of this block that it is the last to use, itself or inside.
+  // For each op of the block, the vectors of this block that it is the last to use, itself or
+  // inside.
   std::vector<std::vector<int32_t>> last_uses(const ir::Block& block) {
     std::unordered_map<const ir::Value*, size_t> last;
     for (const auto& arg : block.args) last[arg.get()] = 0;
@@ -92,7 +96,8 @@ class Flattener {
     return out;
   }
 
-  // Loads and arithmetic whose results nobody reads. Pallas writes a vector.load before every store.
+  // Loads and arithmetic whose results nobody reads. Pallas writes a vector.load before every
+  // store.
   bool dead(const ir::Op& op) const {
     const ir::Effect effect = op.info().effect;
     if (effect != ir::Effect::kPure && effect != ir::Effect::kReadRef) return false;
@@ -117,17 +122,24 @@ class Flattener {
 
   void op(const ir::Op& op) {
     switch (op.code) {
-      case OpCode::kScfFor: return for_op(op);
-      case OpCode::kScfIf: return if_op(op);
-      case OpCode::kScfWhile: return while_op(op);
-      case OpCode::kTpuRegion: return region_op(op);
-      case OpCode::kFuncReturn: emit(Kind::kReturn, &op, slots_of(op.operands), {}); return;
+      case OpCode::kScfFor:
+        return for_op(op);
+      case OpCode::kScfIf:
+        return if_op(op);
+      case OpCode::kScfWhile:
+        return while_op(op);
+      case OpCode::kTpuRegion:
+        return region_op(op);
+      case OpCode::kFuncReturn:
+        emit(Kind::kReturn, &op, slots_of(op.operands), {});
+        return;
       case OpCode::kArithConstant: {
         const int32_t s = slot(op.result());  // may grow `initial`
         p_.initial[static_cast<size_t>(s)] = PureOps{{}}.run(op);
         return;
       }
-      default: break;
+      default:
+        break;
     }
     const int32_t at = emit(Kind::kOp, &op, slots_of(op.operands), slots_of(op.results));
     if (op.code == OpCode::kMemrefAlloca || op.code == OpCode::kTpuSemAlloc) {
@@ -172,7 +184,8 @@ class Flattener {
   void while_op(const ir::Op& op) {
     const ir::Block& before = op.body(0);
     const ir::Block& after = op.body(1);
-    const std::vector<int32_t> before_args = slots_of(before.args), after_args = slots_of(after.args);
+    const std::vector<int32_t> before_args = slots_of(before.args),
+                               after_args = slots_of(after.args);
     emit(Kind::kMove, &op, slots_of(op.operands), before_args);
     const int32_t head = here();
     int32_t test = 0;

@@ -1,7 +1,7 @@
 // Program: a function of the IR flattened to a list of instructions with jumps, and its SSA values
-// numbered into the slots of a frame. A core's whole control state is then one program counter and one
-// frame: a core that blocks at a wait just keeps its counter, and a scheduler may copy or drop a core
-// at any instruction. No op is looked up by pointer while a core runs.
+// numbered into the slots of a frame. A core's whole control state is then one program counter and
+// one frame: a core that blocks at a wait just keeps its counter, and a scheduler may copy or drop
+// a core at any instruction. No op is looked up by pointer while a core runs.
 #pragma once
 
 #include <expected>
@@ -15,16 +15,16 @@ namespace gridless::emulate {
 
 struct Instr {
   enum class Kind : uint8_t {
-    kOp,           // runs `op`: operands -> results; `target` is the site of an allocation
-    kMove,         // results = operands, all read before any is written
-    kJump,         // to target
-    kJumpUnless,   // operands[0] is false: to target
-    kForEnter,     // [lower, upper, step, inits...] -> [iv, carried...]; checks the step
-    kForTest,      // [iv, upper]: to target unless iv < upper
-    kForNext,      // [iv, step, yielded...] -> [iv, carried...]; to target
-    kFree,         // clears the result slots: vectors that nobody reads again
-    kScopeEnd,     // poisons the buffers of sites [operands[0], operands[1]): numbers, not slots
-    kReturn,       // operands are the function's results
+    kOp,          // runs `op`: operands -> results; `target` is the site of an allocation
+    kMove,        // results = operands, all read before any is written
+    kJump,        // to target
+    kJumpUnless,  // operands[0] is false: to target
+    kForEnter,    // [lower, upper, step, inits...] -> [iv, carried...]; checks the step
+    kForTest,     // [iv, upper]: to target unless iv < upper
+    kForNext,     // [iv, step, yielded...] -> [iv, carried...]; to target
+    kFree,        // clears the result slots: vectors that nobody reads again
+    kScopeEnd,    // poisons the buffers of sites [operands[0], operands[1]): numbers, not slots
+    kReturn,      // operands are the function's results
   };
   Kind kind = Kind::kOp;
   const ir::Op* op = nullptr;
@@ -42,10 +42,10 @@ struct Site {
 
 struct Program {
   std::vector<Instr> code;
-  std::vector<int32_t> slots;        // operand and result lists of all instructions
-  std::vector<RtValue> initial;      // the frame at the start: constants are already in it
-  std::vector<int32_t> arguments;    // slots of the function's arguments
-  std::vector<Site> sites;           // allocations; numbered after the caller's own sites
+  std::vector<int32_t> slots;      // operand and result lists of all instructions
+  std::vector<RtValue> initial;    // the frame at the start: constants are already in it
+  std::vector<int32_t> arguments;  // slots of the function's arguments
+  std::vector<Site> sites;         // allocations; numbered after the caller's own sites
 
   std::span<const int32_t> operands(const Instr& in) const {
     return {slots.data() + in.operands_begin, slots.data() + in.operands_end};

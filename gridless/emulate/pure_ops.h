@@ -1,5 +1,5 @@
-// One function per pure op, declared from the op table: an op that none of the ops_*.cc files defines
-// does not link. Op functions throw Fault; eval.cc is the boundary.
+// One function per pure op, declared from the op table: an op that none of the ops_*.cc files
+// defines does not link. Op functions throw Fault; eval.cc is the boundary.
 #pragma once
 
 #include "gridless/emulate/fault.h"
@@ -39,8 +39,9 @@ struct PureOps {
 #undef GRIDLESS_IF_kPure
 };
 
-// Products for tpu.matmul and the explicit MXU ops: acc[m, n] += sum over k of lhs[m, k] * rhs[k, n],
-// all row-major f32 with k ascending and one fma per step. The same bits on every machine.
-void matmul_accumulate(int64_t m, int64_t n, int64_t k, const float* lhs, const float* rhs, float* acc);
+// Products for tpu.matmul and the explicit MXU ops: acc[m, n] += sum over k of lhs[m, k] * rhs[k,
+// n], all row-major f32 with k ascending and one fma per step. The same bits on every machine.
+void matmul_accumulate(int64_t m, int64_t n, int64_t k, const float* lhs, const float* rhs,
+                       float* acc);
 
 }  // namespace gridless::emulate

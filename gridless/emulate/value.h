@@ -4,9 +4,9 @@
 //   float formats    float, always a value that the format can represent
 //   integer formats  int32, sign-extended from the width of the format (i1: 0 or 1), whatever the
 //                    signedness of the type; ops that read them unsigned mask first
-// so element-wise loops are written twice, not twenty times. Formats of 64 bits exist as scalars only:
-// the chip has no such vectors. Vectors are immutable once made and shared, so passing one around a
-// loop or through a shape_cast copies a pointer.
+// so element-wise loops are written twice, not twenty times. Formats of 64 bits exist as scalars
+// only: the chip has no such vectors. Vectors are immutable once made and shared, so passing one
+// around a loop or through a shape_cast copies a pointer.
 #pragma once
 
 #include <cstdint>

@@ -131,10 +131,10 @@ std::string bitcast(const View& v, Elem elem, const Shape& shape, View& out) {
   Shape expected = v.shape;
   expected[d] = expected[d] * from / to;
   if (shape != expected || v.shape[d] * from % to != 0) {
-    return fmt::format("bitcast of {}x{} to {}x{}: the second-minor dimension must change with the "
-                       "width",
-                       ir::shape_str(v.shape), ir::spelling(v.elem), ir::shape_str(shape),
-                       ir::spelling(elem));
+    return fmt::format(
+        "bitcast of {}x{} to {}x{}: the second-minor dimension must change with the "
+        "width",
+        ir::shape_str(v.shape), ir::spelling(v.elem), ir::shape_str(shape), ir::spelling(elem));
   }
   if (to > from) {
     const int r = to / from;
@@ -183,7 +183,8 @@ std::string outside(const View& v, const Shape& starts, const Shape& sizes, cons
     const int64_t first = starts[d];
     const int64_t last = first + (sizes[d] - 1) * (steps.empty() ? 1 : steps[d]);
     if (first >= 0 && last < v.shape[d] && (sizes[d] > 0 || first <= v.shape[d])) continue;
-    return fmt::format("indices {} to {} of dimension {}, which has {}", first, last, d, v.shape[d]);
+    return fmt::format("indices {} to {} of dimension {}, which has {}", first, last, d,
+                       v.shape[d]);
   }
   return {};
 }

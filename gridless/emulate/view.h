@@ -1,11 +1,13 @@
 // View: where the elements of a ref lie in a buffer. Every ref value of the IR is one.
 //
 // An element of the view at index (i0, i1, ...) is element offset + sum of i_d * stride_d of the
-// buffer, in units of the buffer's own elements, with two generalisations for memref_bitcast, which on
-// the chip regroups the rows that share a 32-bit word:
-//   widened by r   (bf16[16,256] seen as i32[8,256], r = 2) an element is r buffer elements, widen_stride
+// buffer, in units of the buffer's own elements, with two generalisations for memref_bitcast, which
+// on the chip regroups the rows that share a 32-bit word:
+//   widened by r   (bf16[16,256] seen as i32[8,256], r = 2) an element is r buffer elements,
+//   widen_stride
 //                  apart: rows r*i .. r*i+r-1, the first in the low bits;
-//   narrowed by r  (i32[8,256] seen as bf16[16,256]) row p of dimension narrow_dim is part p mod r of
+//   narrowed by r  (i32[8,256] seen as bf16[16,256]) row p of dimension narrow_dim is part p mod r
+//   of
 //                  buffer row p / r, part 0 in the low bits; narrow_row is the position of index 0.
 // Both stay true under slices and squeezes, so a View never copies.
 #pragma once

@@ -50,8 +50,8 @@ void write_place(const View& v, Place p, uint32_t value) {
   set_bits(data, p.element, bits, (old & ~mask) | (value << (p.part * narrow_bits) & mask));
 }
 
-// Calls row(k, element, narrow_row, count, step, row_step) for each innermost run of the block: `count`
-// elements numbered from k, `step` buffer elements (and row_step narrowed rows) apart.
+// Calls row(k, element, narrow_row, count, step, row_step) for each innermost run of the block:
+// `count` elements numbered from k, `step` buffer elements (and row_step narrowed rows) apart.
 template <typename Row>
 void for_each_row(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps,
                   const Row& row) {

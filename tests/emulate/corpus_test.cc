@@ -11,10 +11,10 @@
 
 #include "gridless/base/mapped_file.h"
 #include "gridless/emulate/buffer.h"
-#include "gridless/emulate/call_json.h"
 #include "gridless/emulate/codec.h"
 #include "gridless/emulate/emulator.h"
 #include "gridless/ir/text.h"
+#include "gridless/tpu/compile_kernel.h"
 #include "gridless/weights/safetensors.h"
 
 namespace gridless::emulate {
@@ -42,12 +42,15 @@ struct Case {
     auto parsed = ir::parse(read(dir / "module.mlir"), "module.mlir");
     if (!parsed) throw std::runtime_error(to_string(parsed.error()));
     module = std::move(*parsed);
-    auto c = parse_call(read(dir / "call.json"));
+    const auto spec = tpu::parse_call_json(read(dir / "call.json"));
+    if (!spec) throw std::runtime_error(spec.error().message);
+    auto c = tpu::ir_call(*spec);
     if (!c) throw std::runtime_error(c.error().message);
     call = std::move(*c);
     meta = json::parse(read(dir / "meta.json"));
     data = read(dir / "data.safetensors");
-    auto t = weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
+    auto t =
+        weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
     if (!t) throw std::runtime_error(t.error().message);
     tensors = std::move(*t);
   }
@@ -64,7 +67,8 @@ struct Case {
     return std::move(*result);
   }
 
-  // The largest excess over atol + rtol * |expected| of an output; NaN where expected is not counts.
+  // The largest excess over atol + rtol * |expected| of an output; NaN where expected is not
+  // counts.
   double excess(const CallResult& got, size_t output) const {
     const Elem e = call.results[output].type.elem();
     const auto* expected = tensors.find(fmt::format("out{}", output));
@@ -122,8 +126,9 @@ TEST_P(Clean, GivesJaxsValuesWithoutFindings) {
 INSTANTIATE_TEST_SUITE_P(Corpus, Clean, testing::ValuesIn(names(true)),
                          [](const auto& info) { return info.param; });
 
-// What one run shows of each seeded bug. A race shows only through a wrong value, and only where the
-// emulator's own order of copies brings it out: `values` says whether the outputs come out right.
+// What one run shows of each seeded bug. A race shows only through a wrong value, and only where
+// the emulator's own order of copies brings it out: `values` says whether the outputs come out
+// right.
 struct Seeded {
   std::string name;
   std::vector<std::string> kinds;
@@ -151,11 +156,12 @@ INSTANTIATE_TEST_SUITE_P(
     Corpus, SeededBug,
     testing::Values(
         Seeded{"q01_dropped_wait", {"dma_in_flight_at_end", "semaphore_not_zero"}, false},
-        Seeded{"q02_wrong_semaphore", {}, false},
-        Seeded{"q03_slot_reused_too_early", {}, true}, Seeded{"q04_wrong_peer", {"deadlock"}, true},
+        Seeded{"q02_wrong_semaphore", {}, false}, Seeded{"q03_slot_reused_too_early", {}, true},
+        Seeded{"q04_wrong_peer", {"deadlock"}, true},
         Seeded{"q05_barrier_off_by_one", {"deadlock"}, true},
         Seeded{"q06_double_signal", {"semaphore_not_zero"}, false},
-        Seeded{"q07_missing_barrier", {}, false}, Seeded{"q08_oob_dynamic_slice", {"out_of_bounds"}, true},
+        Seeded{"q07_missing_barrier", {}, false},
+        Seeded{"q08_oob_dynamic_slice", {"out_of_bounds"}, true},
         Seeded{"q09_uninitialised_accumulator", {}, false},
         Seeded{"q10_deadlock_two_devices", {"deadlock"}, true},
         Seeded{"q11_semaphore_left_nonzero", {"semaphore_not_zero"}, true},

@@ -1,0 +1,111 @@
+// gridless exec: runs a kernel on data.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "apps/commands.h"
+#include "apps/common.h"
+#include "apps/exec_tensors.h"
+#include "apps/kernel_target.h"
+#include "gridless/emulate/emulator.h"
+
+namespace gridless::apps {
+namespace {
+
+struct Arguments {
+  std::string target;
+  std::string inputs;
+  std::string outputs;
+  std::string call;
+  std::string engine = "emulate";
+  int cores = 0;
+  bool json = false;
+};
+
+void print_answer(const Arguments& args, const std::vector<NamedTensor>& outputs, double seconds,
+                  const Diagnostics& diagnostics) {
+  if (!args.json) {
+    for (const NamedTensor& t : outputs)
+      fmt::print("{}: {} {}\n", t.name, t.dtype, ir::shape_str(t.shape));
+    return;
+  }
+  nlohmann::json list = nlohmann::json::object();
+  for (const NamedTensor& t : outputs) list[t.name] = {{"shape", t.shape}, {"dtype", t.dtype}};
+  nlohmann::json findings = nlohmann::json::array();
+  for (const Diagnostic& d : diagnostics) {
+    findings.push_back({{"kind", d.kind},
+                        {"message", d.message},
+                        {"location", d.where.known() ? d.where.str() : ""},
+                        {"notes", d.notes},
+                        {"hint", d.hint}});
+  }
+  print_json({{"target", args.target},
+              {"engine", args.engine},
+              {"seconds", seconds},
+              {"outputs", list},
+              {"findings", findings}});
+}
+
+int run(const Arguments& args) {
+  const auto program = load_kernel(args.target, args.call);
+  if (!program) return report(program.error());
+  const int cores = args.cores > 0 ? args.cores : program->call.cores;
+  const auto operands = read_operands(args.inputs, program->call, cores);
+  if (!operands) return report(operands.error());
+  const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
+  const auto start = std::chrono::steady_clock::now();
+  const auto result = emulate::run_call(program->module, program->call, cores, views);
+  if (!result) return report(result.error());
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  // A kernel that did not finish has no results; one that did, but left a semaphore or a copy
+  // behind, has results that may show what is wrong with it.
+  std::vector<NamedTensor> written;
+  if (result->report.finished) {
+    auto files = write_results(args.outputs, program->call, cores, result->outputs);
+    if (!files) return report(files.error());
+    written = std::move(*files);
+  }
+  print_answer(args, written, seconds, result->report.diagnostics);
+  return report(result->report.diagnostics);
+}
+
+}  // namespace
+
+void add_exec(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("exec", "Run a kernel on data");
+  const auto args = std::make_shared<Arguments>();
+  command->add_option("TARGET", args->target, "The body of a kernel as text (.mlir)")->required();
+  command
+      ->add_option("--inputs", args->inputs,
+                   "Tensors in0, in1, ... in call order, or by the operands' names; with several "
+                   "cores a leading core axis")
+      ->required()
+      ->option_text("IN.safetensors");
+  command->add_option("--outputs", args->outputs, "Where out0, out1, ... go")
+      ->required()
+      ->option_text("OUT.safetensors");
+  command
+      ->add_option("--call", args->call,
+                   "Operands and results of the body; default: the call.json beside it")
+      ->option_text("FILE");
+  command
+      ->add_option("--cores", args->cores,
+                   "Virtual cores; default: as many as the call has devices")
+      ->check(CLI::Range(1, 128))
+      ->option_text("N");
+  command->add_option("--engine", args->engine, "What runs it: the emulator")
+      ->check(CLI::IsMember({"emulate"}))
+      ->capture_default_str();
+  command->add_flag("--json", args->json, "Print one JSON object");
+  set_examples(command,
+               {"gridless exec kernel.mlir --inputs in.safetensors --outputs out.safetensors",
+                "gridless exec ring.mlir --call call.json --inputs in.safetensors "
+                "--outputs out.safetensors --cores 4 --json"});
+  command->callback([args, &exit_code] { exit_code = run(*args); });
+}
+
+}  // namespace gridless::apps

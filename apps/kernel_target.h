@@ -1,0 +1,15 @@
+// TARGET of the commands that take a kernel: where the module and its call come from.
+#pragma once
+
+#include <string>
+
+#include "gridless/base/error.h"
+#include "gridless/ir/call.h"
+
+namespace gridless::apps {
+
+// A path to a Mosaic body in text form (.mlir). `call_file` gives its operands and results; empty:
+// the call.json beside it. Errors name the file and, for text that does not parse, line and column.
+Result<ir::Program> load_kernel(const std::string& target, const std::string& call_file);
+
+}  // namespace gridless::apps
