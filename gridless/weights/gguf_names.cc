@@ -62,7 +62,7 @@ std::optional<GgufValue> setting(const Gguf& gguf, std::string_view key) {
   const GgufArray* array = value->array();
   if (!array) return *value;
   if (array->numbers.empty()) return std::nullopt;
-  const GgufValue first = array->number(0);
+  GgufValue first = array->number(0);
   for (uint64_t i = 1; i < array->count; ++i)
     if (array->number(i).number() != first.number()) return std::nullopt;
   return first;
