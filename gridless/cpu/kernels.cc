@@ -19,7 +19,16 @@ struct AlignedDelete {
 const KernelTable& kernels(Isa isa) {
   GRIDLESS_CHECK(isa <= detected_isa(), "kernels for {} on a machine that has {}", isa_name(isa),
                  isa_name(detected_isa()));
-  return scalar_kernels();
+  switch (isa) {
+    case Isa::kBaseline:
+      return scalar_kernels();
+    case Isa::kAvx2:
+      return avx2_kernels();
+    case Isa::kAvx512:
+    case Isa::kAvx512Vnni:  // its dot products round otherwise than the contracts: docs/cpu.md
+      return avx512_kernels();
+  }
+  std::abort();
 }
 
 float* thread_scratch(int64_t floats) {

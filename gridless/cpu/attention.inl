@@ -1,0 +1,263 @@
+// decode_attention, in the vocabulary of simd_*.inl. A key or value row is converted to floats once
+// for up to kQueries queries of its head; tokens go by kWidth, so that sums over lanes and
+// exponentials are vectors over tokens.
+
+inline constexpr int kQueries = 4;
+
+// Where a head's elements lie in a key row (half-split) or a value row, as vectors: the pieces of
+// one half are full vectors and a rest.
+struct HeadShape {
+  int64_t half;     // D / 2
+  int64_t vectors;  // ceil(half / kWidth) per half
+  int rest;         // elements of the last one
+};
+
+inline F load_piece(const uint16_t* p, int64_t v, const HeadShape& shape) {
+  return v + 1 < shape.vectors || shape.rest == kWidth ? load_bf16(p + v * kWidth)
+                                                       : load_bf16_part(p + v * kWidth, shape.rest);
+}
+
+// Partial sums (a vector per token and query) of kQ queries with kWidth tokens' keys; the rows
+// beyond `tokens` are skipped. query: [kQ][2 * vectors * kWidth], sums: [kQ][kWidth] vectors.
+template <int kQ>
+inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t stride, int tokens,
+                          const float* query, const HeadShape& shape, float* sums) {
+  const int64_t padded = 2 * shape.vectors * kWidth;
+  for (int t = 0; t < tokens; ++t) {
+    F part[kQ];
+#pragma GCC unroll 4
+    for (int q = 0; q < kQ; ++q) part[q] = zero();
+    for (int64_t v = 0; v < shape.vectors; ++v) {
+      const F l = load_piece(low + t * stride, v, shape);
+      const F h = load_piece(high + t * stride, v, shape);
+#pragma GCC unroll 4
+      for (int q = 0; q < kQ; ++q) {
+        part[q] = fma(load(query + q * padded + 2 * v * kWidth), l, part[q]);
+        part[q] = fma(load(query + q * padded + (2 * v + 1) * kWidth), h, part[q]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int q = 0; q < kQ; ++q) store(sums + (q * kWidth + t) * kWidth, part[q]);
+  }
+}
+
+// out[q][..] += sum over tokens of p[q][t] * value row t, for kV vectors of lanes.
+template <int kQ, int kV>
+inline void multiply_values(const uint16_t* values, int64_t stride, int64_t tokens, const float* p,
+                            int rest, float* out, int64_t out_stride) {
+  F acc[kQ][kV];
+#pragma GCC unroll 4
+  for (int q = 0; q < kQ; ++q) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) acc[q][v] = zero();
+  }
+  const auto token = [&](int64_t t, auto load_last) {
+    F value[kV];
+#pragma GCC unroll 4
+    for (int v = 0; v < kV - 1; ++v) value[v] = load_bf16(values + t * stride + v * kWidth);
+    value[kV - 1] = load_last(values + t * stride + (kV - 1) * kWidth);
+#pragma GCC unroll 4
+    for (int q = 0; q < kQ; ++q) {
+      const F weight = splat(p[q * kPageTokens + t]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; ++v) acc[q][v] = fma(weight, value[v], acc[q][v]);
+    }
+  };
+  if (rest == kWidth) {
+    for (int64_t t = 0; t < tokens; ++t) token(t, [](const uint16_t* at) { return load_bf16(at); });
+  } else {
+    for (int64_t t = 0; t < tokens; ++t) {
+      token(t, [&](const uint16_t* at) { return load_bf16_part(at, rest); });
+    }
+  }
+#pragma GCC unroll 4
+  for (int q = 0; q < kQ; ++q) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kV; ++v) {
+      float* to = out + q * out_stride + v * kWidth;
+      store(to, add(load(to), acc[q][v]));
+    }
+  }
+}
+
+template <int kQ>
+inline void multiply_value_rows(const uint16_t* values, int64_t stride, int64_t tokens,
+                                const float* p, int64_t dim, float* out, int64_t out_stride) {
+  int64_t i = 0;
+  for (; i + 4 * kWidth <= dim; i += 4 * kWidth) {
+    multiply_values<kQ, 4>(values + i, stride, tokens, p, kWidth, out + i, out_stride);
+  }
+  for (; i < dim; i += kWidth) {
+    const int rest = dim - i < kWidth ? static_cast<int>(dim - i) : kWidth;
+    multiply_values<kQ, 1>(values + i, stride, tokens, p, rest, out + i, out_stride);
+  }
+}
+
+// Calls body.operator()<n>() for n = count, 1 .. kQueries.
+template <class Body>
+inline void with_queries(int64_t count, Body body) {
+  switch (count) {
+    case 1: body.template operator()<1>(); break;
+    case 2: body.template operator()<2>(); break;
+    case 3: body.template operator()<3>(); break;
+    default: body.template operator()<4>(); break;
+  }
+}
+
+// The state of one row. Queries are numbered j * groups + g, those of one key/value head together.
+struct Attention {
+  const DecodeAttentionArgs& a;
+  HeadShape shape;
+  int64_t query_floats, out_floats;  // per query, padded to whole vectors
+  float* queries;                    // [heads * groups][query_floats]: pieces low, high, low, ...
+  float* out;                        // [heads * groups][out_floats]
+  float* p;                          // [heads * groups][128]: scores, then probabilities, of a page
+  float* max;                        // [heads * groups]
+  float* sum;                        // [heads * groups]
+  float* partial;                    // [kQueries][kWidth][kWidth]
+};
+
+inline void load_queries(const Attention& s, int64_t row) {
+  const DecodeAttentionArgs& a = s.a;
+  const int64_t half = s.shape.half;
+  for (int64_t j = 0; j < a.heads; ++j) {
+    for (int64_t g = 0; g < a.groups; ++g) {
+      const uint16_t* low = a.qkv + (g * a.rows + row) * a.width_stride + j * half;
+      const uint16_t* high = low + a.heads * half;
+      float* to = s.queries + (j * a.groups + g) * s.query_floats;
+      for (int64_t v = 0; v < s.shape.vectors; ++v) {
+        store(to + 2 * v * kWidth, load_piece(low, v, s.shape));
+        store(to + (2 * v + 1) * kWidth, load_piece(high, v, s.shape));
+      }
+    }
+  }
+}
+
+inline void score_page(const Attention& s, const uint16_t* page, int64_t tokens) {
+  const DecodeAttentionArgs& a = s.a;
+  const int64_t half = s.shape.half, stride = a.width_stride;
+  const uint16_t* values = page + kPageTokens * stride;
+  for (int64_t first = 0; first < tokens; first += kWidth) {
+    const int n = tokens - first < kWidth ? static_cast<int>(tokens - first) : kWidth;
+    const uint16_t* keys = page + first * stride;
+    // The values of these tokens are read after all keys of the page: fetch them meanwhile.
+    for (int64_t i = 0; i < n * stride; i += 32) {
+      _mm_prefetch(reinterpret_cast<const char*>(values + first * stride + i), _MM_HINT_T1);
+    }
+    for (int64_t j = 0; j < a.heads; ++j) {
+      for (int64_t g = 0; g < a.groups; g += kQueries) {
+        const int64_t count = a.groups - g < kQueries ? a.groups - g : kQueries;
+        const int64_t query = j * a.groups + g;
+        with_queries(count, [&]<int kQ>() {
+          multiply_keys<kQ>(keys + j * half, keys + (a.heads + j) * half, stride, n,
+                            s.queries + query * s.query_floats, s.shape, s.partial);
+        });
+        for (int64_t q = 0; q < count; ++q) {
+          const F scores = sums_of_vectors(s.partial + q * kWidth * kWidth);
+          const F valid = mul(scores, splat(a.scale));
+          const Mask inside = greater(splat(static_cast<float>(n)), lane_numbers());
+          store(s.p + (query + q) * kPageTokens + first,
+                select(inside, valid, splat(-__builtin_inff())));
+        }
+      }
+    }
+  }
+}
+
+// Scores to probabilities (rounded to bf16), and the running maximum, sum and outputs with them.
+inline void soften(const Attention& s, int64_t query, int64_t tokens) {
+  float* p = s.p + query * kPageTokens;
+  F largest = splat(s.max[query]);
+  for (int64_t t = 0; t < tokens; t += kWidth) largest = max(largest, load(p + t));
+  const float new_max = max_lanes(largest);
+  const F correction = exp(splat(s.max[query] - new_max));
+  s.max[query] = new_max;
+  F sum = zero();
+  for (int64_t t = 0; t < tokens; t += kWidth) {
+    const F e = exp(sub(load(p + t), splat(new_max)));
+    sum = add(sum, e);
+    store(p + t, round_bf16(e));
+  }
+  s.sum[query] = s.sum[query] * first_lane(correction) + sum_lanes(sum);
+  float* out = s.out + query * s.out_floats;
+  for (int64_t i = 0; i < s.out_floats; i += kWidth) store(out + i, mul(load(out + i), correction));
+}
+
+inline void attend_row(const Attention& s, int64_t row) {
+  const DecodeAttentionArgs& a = s.a;
+  const int64_t queries = a.heads * a.groups;
+  const int64_t slot = a.row_table[a.rows + row], position = a.row_table[2 * a.rows + row];
+  load_queries(s, row);
+  for (int64_t i = 0; i < queries * s.out_floats; ++i) s.out[i] = 0;
+  for (int64_t i = 0; i < queries; ++i) {
+    s.max[i] = -__builtin_inff();
+    s.sum[i] = 0;
+  }
+  for (int64_t first = 0; first <= position; first += kPageTokens) {
+    const int64_t left = position + 1 - first;
+    const int64_t tokens = left < kPageTokens ? left : kPageTokens;
+    const int64_t page = a.pages[slot * a.max_pages + first / kPageTokens];
+    const uint16_t* keys = a.cache + page * 2 * kPageTokens * a.width_stride;
+    score_page(s, keys, tokens);
+    for (int64_t i = 0; i < queries; ++i) soften(s, i, tokens);
+    const uint16_t* values = keys + kPageTokens * a.width_stride;
+    for (int64_t j = 0; j < a.heads; ++j) {
+      for (int64_t g = 0; g < a.groups; g += kQueries) {
+        const int64_t query = j * a.groups + g;
+        with_queries(a.groups - g, [&]<int kQ>() {
+          multiply_value_rows<kQ>(values + j * a.head_dim, a.width_stride, tokens,
+                                  s.p + query * kPageTokens, a.head_dim,
+                                  s.out + query * s.out_floats, s.out_floats);
+        });
+      }
+    }
+  }
+}
+
+void decode_attention(const DecodeAttentionArgs& a) {
+  const int64_t half = a.head_dim / 2, vectors = (half + kWidth - 1) / kWidth;
+  const int64_t width = a.heads * a.head_dim, queries = a.heads * a.groups;
+  const int64_t query_floats = 2 * vectors * kWidth;
+  const int64_t out_floats = (a.head_dim + kWidth - 1) / kWidth * kWidth;
+  float* memory = thread_scratch(queries * (query_floats + out_floats + kPageTokens + 2 * kWidth) +
+                                 kQueries * kWidth * kWidth);
+  Attention s{a, {half, vectors, static_cast<int>(half - (vectors - 1) * kWidth)},
+              query_floats, out_floats};
+  s.partial = memory;
+  s.queries = s.partial + kQueries * kWidth * kWidth;
+  s.out = s.queries + queries * query_floats;
+  s.p = s.out + queries * out_floats;
+  s.max = s.p + queries * kPageTokens;
+  s.sum = s.max + queries;
+  // Sums of tokens that are not there are read too, and then replaced: they need only be numbers.
+  for (int64_t i = 0; i < kQueries * kWidth * kWidth; ++i) s.partial[i] = 0;
+  const int64_t panels = (a.groups * width + kLanes - 1) / kLanes;
+  for (int64_t row = 0; row < a.rows; ++row) {
+    for (int64_t p = 0; p < panels; ++p) {
+      __builtin_memset(a.out + (p * a.rows + row) * kLanes, 0, kLanes * sizeof(uint16_t));
+    }
+    if (a.row_table[3 * a.rows + row] == 0) continue;
+    attend_row(s, row);
+    for (int64_t g = 0; g < a.groups; ++g) {
+      for (int64_t j = 0; j < a.heads; ++j) {
+        const int64_t query = j * a.groups + g;
+        float* from = s.out + query * out_floats;
+        const F sum = splat(s.sum[query]);
+        for (int64_t i = 0; i < out_floats; i += kWidth) store(from + i, div(load(from + i), sum));
+        for (int64_t i = 0; i < a.head_dim; i += 16) {
+          // A piece of 16 lanes may cross a panel; lanes are few here, so one by one where it does.
+          const int64_t flat = g * width + j * a.head_dim + i;
+          uint16_t rounded[16];
+          const int n = a.head_dim - i < 16 ? static_cast<int>(a.head_dim - i) : 16;
+          for (int c = 0; c < 16 && i + c < out_floats; c += kWidth) {
+            store_bf16(rounded + c, load(from + i + c));
+          }
+          for (int c = 0; c < n; ++c) {
+            const int64_t lane = flat + c;
+            a.out[(lane / kLanes * a.rows + row) * kLanes + lane % kLanes] = rounded[c];
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// The vector kernels for avx2. Everything but the table is in an anonymous namespace: a
+// function emitted here for the wider instruction set must not be the one the linker keeps for all.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "gridless/cpu/kernel_tables.h"
+
+namespace gridless::cpu {
+namespace {
+
+#include "gridless/cpu/simd_avx2.inl"
+// The vocabulary comes first.
+#include "gridless/cpu/dot.inl"
+#include "gridless/cpu/elementwise.inl"
+// exp() is in elementwise.inl.
+#include "gridless/cpu/attention.inl"
+
+}  // namespace
+
+const KernelTable& avx2_kernels() {
+  static constexpr KernelTable table = {
+      dot<Bf16>, dot<Q8>,          dot<Q4>, dot<Q4m>, rms_norm,    qkv_rope,
+      kv_append, decode_attention, swiglu,  add_into, topk_insert, topk_final};
+  return table;
+}
+
+}  // namespace gridless::cpu

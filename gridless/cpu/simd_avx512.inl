@@ -1,0 +1,112 @@
+// The vocabulary of the vector kernels in AVX-512: F is a vector of floats, I one of 32-bit words.
+// Included once by kernels_avx512.cc, inside its anonymous namespace.
+
+using F = __m512;
+using I = __m512i;
+inline constexpr int kWidth = 16;
+// The block of dot_many: rows x columns of accumulators that fit the 32 registers.
+inline constexpr int kBlockRows = 6, kBlockColumns = 4;
+
+inline F zero() { return _mm512_setzero_ps(); }
+inline F splat(float x) { return _mm512_set1_ps(x); }
+inline F load(const float* p) { return _mm512_loadu_ps(p); }
+inline I load_words(const void* p) { return _mm512_loadu_si512(p); }
+inline void store(float* p, F x) { _mm512_storeu_ps(p, x); }
+inline F add(F a, F b) { return _mm512_add_ps(a, b); }
+inline F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+inline F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+inline F div(F a, F b) { return _mm512_div_ps(a, b); }
+inline F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+// The second operand is the result where either is NaN.
+inline F max(F a, F b) { return _mm512_max_ps(a, b); }
+inline F min(F a, F b) { return _mm512_min_ps(a, b); }
+inline float sum_lanes(F x) { return _mm512_reduce_add_ps(x); }
+inline float max_lanes(F x) { return _mm512_reduce_max_ps(x); }
+inline float min_lanes(F x) { return _mm512_reduce_min_ps(x); }
+inline float first_lane(F x) { return _mm512_cvtss_f32(x); }
+inline F sqrt(F x) { return _mm512_sqrt_ps(x); }
+inline F round_to_integer(F x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT); }
+// x * 2^n for integral n; overflow gives infinity, underflow rounds once.
+inline F scale_by_power(F x, F n) { return _mm512_scalef_ps(x, n); }
+
+using Mask = __mmask16;
+inline Mask greater(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
+inline Mask equal(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
+inline Mask both(Mask a, Mask b) { return a & b; }
+inline F select(Mask m, F yes, F no) { return _mm512_mask_blend_ps(m, no, yes); }
+inline uint32_t bits(Mask m) { return m; }
+
+inline F bf16_low(I w) { return _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)); }
+inline F bf16_high(I w) {
+  return _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+}
+template <int J>
+inline F byte_code(I w) {
+  if constexpr (J < 3) w = _mm512_slli_epi32(w, 24 - 8 * J);
+  return _mm512_cvtepi32_ps(_mm512_srai_epi32(w, 24));
+}
+// A permutation reads only the low four bits of an index, so it looks up code - 8 without a mask.
+template <int J>
+inline F nibble_code(I w) {
+  const F table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  if constexpr (J > 0) w = _mm512_srli_epi32(w, 4 * J);
+  return _mm512_permutexvar_ps(w, table);
+}
+inline F f16_low(I w) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(w)); }
+inline F f16_high(I w) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(_mm512_srli_epi32(w, 16))); }
+
+inline F load_bf16(const uint16_t* p) {
+  const I wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+// Rounded to nearest even; the bits of a bf16 in the low half of each word.
+inline I bf16_words(F x) {
+  const I u = _mm512_castps_si512(x);
+  const I odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const I rounded = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
+  const I quiet = _mm512_or_si512(u, _mm512_set1_epi32(0x400000));
+  const Mask nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  return _mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16);
+}
+inline void store_bf16(uint16_t* p, F x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(bf16_words(x)));
+}
+inline F round_bf16(F x) { return _mm512_castsi512_ps(_mm512_slli_epi32(bf16_words(x), 16)); }
+// The first n < kWidth elements.
+inline F load_bf16_part(const uint16_t* p, int n) {
+  const __m256i narrow = _mm256_maskz_loadu_epi16(static_cast<__mmask16>((1u << n) - 1u), p);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(narrow), 16));
+}
+inline F load_part(const float* p, int n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1u), p);
+}
+inline void store_part(float* p, F x, int n) {
+  _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1u), x);
+}
+inline void store_bf16_part(uint16_t* p, F x, int n) {
+  _mm256_mask_storeu_epi16(p, static_cast<__mmask16>((1u << n) - 1u),
+                           _mm512_cvtepi32_epi16(bf16_words(x)));
+}
+inline F lane_numbers() {
+  return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
+
+// The sums of kWidth vectors, one per lane: half as many vectors after every step, each holding
+// partial sums of twice as many of the inputs.
+inline F sums_of_vectors(const float* vectors) {
+  F a[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) a[i] = load(vectors + 16 * i);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const F x0 = add(_mm512_unpacklo_ps(a[4 * i], a[4 * i + 1]),
+                     _mm512_unpackhi_ps(a[4 * i], a[4 * i + 1]));
+    const F x1 = add(_mm512_unpacklo_ps(a[4 * i + 2], a[4 * i + 3]),
+                     _mm512_unpackhi_ps(a[4 * i + 2], a[4 * i + 3]));
+    a[i] = add(_mm512_shuffle_ps(x0, x1, 0x44), _mm512_shuffle_ps(x0, x1, 0xee));
+  }
+  // Every 128-bit quarter of a[i] now holds sums of vectors 4i .. 4i + 3 over that quarter.
+  const F y0 = add(_mm512_shuffle_f32x4(a[0], a[1], 0x88), _mm512_shuffle_f32x4(a[0], a[1], 0xdd));
+  const F y1 = add(_mm512_shuffle_f32x4(a[2], a[3], 0x88), _mm512_shuffle_f32x4(a[2], a[3], 0xdd));
+  return add(_mm512_shuffle_f32x4(y0, y1, 0x88), _mm512_shuffle_f32x4(y0, y1, 0xdd));
+}
