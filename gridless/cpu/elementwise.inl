@@ -109,17 +109,17 @@ void topk_insert(const TopkInsertArgs& a) {
       const Mask valid = greater(splat(static_cast<float>(a.limit)), id);
       const Mask wanted = both(valid, greater(value, load(a.vals + (a.k - 1) * slot + lane)));
       if (bits(wanted) == 0) continue;  // nearly always, once the best are in
-      // A bubble: the newcomer goes before the first smaller one, which moves on in its stead.
-      Mask moving = wanted;
+      // The newcomer goes before the first smaller one, and from there on all move down by one.
+      Mask placed = greater(zero(), zero());
       for (int64_t i = 0; i < a.k; ++i) {
         float* vals = a.vals + i * slot + lane;
         float* ids = a.ids + i * slot + lane;
         const F old_value = load(vals), old_id = load(ids);
-        const Mask here = both(moving, greater(value, old_value));
-        store(vals, select(here, value, old_value));
-        store(ids, select(here, id, old_id));
-        value = select(here, old_value, value);
-        id = select(here, old_id, id);
+        placed = both(wanted, either(placed, greater(value, old_value)));
+        store(vals, select(placed, value, old_value));
+        store(ids, select(placed, id, old_id));
+        value = select(placed, old_value, value);
+        id = select(placed, old_id, id);
       }
     }
   }

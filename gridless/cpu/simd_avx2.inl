@@ -50,6 +50,7 @@ using Mask = __m256;
 inline Mask greater(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_GT_OQ); }
 inline Mask equal(F a, F b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 inline Mask both(Mask a, Mask b) { return _mm256_and_ps(a, b); }
+inline Mask either(Mask a, Mask b) { return _mm256_or_ps(a, b); }
 inline F select(Mask m, F yes, F no) { return _mm256_blendv_ps(no, yes, m); }
 inline uint32_t bits(Mask m) { return static_cast<uint32_t>(_mm256_movemask_ps(m)); }
 

@@ -33,6 +33,7 @@ using Mask = __mmask16;
 inline Mask greater(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ); }
 inline Mask equal(F a, F b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 inline Mask both(Mask a, Mask b) { return a & b; }
+inline Mask either(Mask a, Mask b) { return a | b; }
 inline F select(Mask m, F yes, F no) { return _mm512_mask_blend_ps(m, no, yes); }
 inline uint32_t bits(Mask m) { return m; }
 
