@@ -1,8 +1,10 @@
 // gridless compile: a kernel ahead of time for TPU, on a machine that has none.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,11 +12,14 @@
 #include "apps/commands.h"
 #include "apps/common.h"
 #include "gridless/chips/slice.h"
-#include "gridless/tpu/compile_call.h"
+#include "gridless/tpu/compile_kernel.h"
 #include "gridless/tpu/worker.h"
+#include "kernels/gallery.h"
 
 namespace gridless::apps {
 namespace {
+
+constexpr std::string_view kKernel = "kernel:";
 
 struct Arguments {
   std::string target;
@@ -49,7 +54,39 @@ bool is_stablehlo(std::string_view text) {
   return text.find("stablehlo.custom_call") != std::string_view::npos;
 }
 
+// "kernel:NAME?key=value&...": a kernel of the gallery, built with the given options. Its mistakes
+// are the result's diagnostics.
+Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& compiler) {
+  std::string_view text = std::string_view(args.target).substr(kKernel.size());
+  const size_t question = std::min(text.find('?'), text.size());
+  const std::string_view name = text.substr(0, question);
+  text.remove_prefix(std::min(question + 1, text.size()));
+  std::map<std::string, std::string> given;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('&'), text.size());
+    const std::string_view pair = text.substr(0, end);
+    const size_t equals = pair.find('=');
+    if (equals == std::string_view::npos) {
+      return input_error("{}: '{}' is not key=value", args.target, pair);
+    }
+    given.emplace(pair.substr(0, equals), pair.substr(equals + 1));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (args.cores != 0) given.emplace("cores", std::to_string(args.cores));
+  TRY(const kernels::Lesson* lesson, kernels::find_lesson(name));
+  TRY(const kernels::Options options, lesson->with(given));
+  const kernels::Built program = lesson->build(options);
+  if (!program) {
+    tpu::CompiledCall call;
+    call.result.diagnostics = program.error();
+    return call;
+  }
+  TRY(const chips::Slice slice, choose_slice(args, program->call.cores));
+  return tpu::compile_kernel(compiler, *program, slice);
+}
+
 Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler) {
+  if (args.target.starts_with(kKernel)) return compile_gallery(args, compiler);
   TRY(std::string text, read_text(args.target));
   if (is_stablehlo(text)) {
     if (!args.call.empty() || args.cores != 0) {
@@ -157,9 +194,10 @@ void add_compile(CLI::App& app, int& exit_code) {
       app.add_subcommand("compile", "Compile a kernel for TPU v7 ahead of time; no TPU is needed");
   const auto args = std::make_shared<Arguments>();
   command
-      ->add_option("TARGET", args->target,
-                   "A Mosaic body (.mlir text or .mlirbc) with --call, or StableHLO text with one "
-                   "tpu_custom_call")
+      ->add_option(
+          "TARGET", args->target,
+          "kernel:NAME?key=value (the gallery), a Mosaic body (.mlir text or .mlirbc) with "
+          "--call, or StableHLO text with one tpu_custom_call")
       ->required();
   command->add_option("-o,--output", args->output, "Folder for the executable and its manifest")
       ->required();
@@ -182,7 +220,8 @@ void add_compile(CLI::App& app, int& exit_code) {
   command->add_flag("--no-schedule", args->no_schedule,
                     "Leave the schedule out: faster, but no cycles, VMEM and listings");
   command->add_flag("--json", args->json, "Print one JSON object");
-  set_examples(command, {"gridless compile ring.mlir --call call.json --slice tpu7x:2x2x4 -o ring",
+  set_examples(command, {"gridless compile kernel:05_matmul?k=1024 --slice tpu7x:1x1x1 -o matmul",
+                         "gridless compile ring.mlir --call call.json --slice tpu7x:2x2x4 -o ring",
                          "gridless compile jax.stablehlo.mlir --json -o out"});
   command->callback([args, &exit_code] { exit_code = run(*args); });
 

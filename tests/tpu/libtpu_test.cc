@@ -8,8 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "gridless/ir/text.h"
+#include "gridless/models/llama/step.h"
+#include "gridless/models/registry.h"
 #include "gridless/tpu/body_signature.h"
-#include "gridless/tpu/compile_call.h"
+#include "gridless/tpu/compile_kernel.h"
+#include "kernels/gallery.h"
 #include "tests/tpu/copy_body.h"
 
 namespace gridless::tpu {
@@ -83,6 +86,34 @@ TEST_F(LibtpuTest, TakesEveryKernelOfTheCorpusAsOurPrinterWritesIt) {
     const auto module = ir::parse(read(folder + "/module.mlir"), folder);
     ASSERT_TRUE(module) << to_string(module.error());
     compile(*spec, ir::print(*module, {.version = 13, .locations = true}), folder);
+  }
+}
+
+TEST_F(LibtpuTest, TakesEveryKernelOfTheGallery) {
+  for (const kernels::Lesson& lesson : kernels::lessons()) {
+    const kernels::Built program = lesson.build(*lesson.with());
+    ASSERT_TRUE(program) << to_string(program.error());
+    const auto slice = chips::smallest_slice(program->call.cores);
+    const auto call = compile_kernel(*compiler_, *program, *slice);
+    ASSERT_TRUE(call) << lesson.name << ": " << call.error().message;
+    EXPECT_TRUE(call->result.compiled) << lesson.name << to_string(call->result.diagnostics);
+  }
+}
+
+// One decode step of each known model: the whole network in one kernel.
+TEST_F(LibtpuTest, TakesTheLlamaStep) {
+  const std::pair<const char*, int> cases[] = {{"smollm2", 1}, {"llama_8b", 1}, {"llama_8b", 8}};
+  for (const auto& [name, cores] : cases) {
+    const models::LlamaConfig config = models::llama_config(models::find_model(name)->facts);
+    const auto sharding = models::shard_llama(config, cores);
+    ASSERT_TRUE(sharding) << sharding.error().message;
+    const models::StepShape shape;
+    const auto program = models::llama_step(config, *sharding, shape,
+                                            models::llama_stream(config, *sharding, shape));
+    ASSERT_TRUE(program) << to_string(program.error());
+    const auto call = compile_kernel(*compiler_, *program, *chips::smallest_slice(cores));
+    ASSERT_TRUE(call) << name << ": " << call.error().message;
+    EXPECT_TRUE(call->result.compiled) << name << to_string(call->result.diagnostics);
   }
 }
 
