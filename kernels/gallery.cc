@@ -8,7 +8,7 @@ namespace gridless::kernels {
 
 int64_t Options::operator[](std::string_view key) const {
   const auto it = values_.find(key);
-  GRIDLESS_CHECK(it != values_.end(), "no option {}", key);
+  GRIDLESS_CHECK(it != values_.end(), "a lesson without option {}", key);
   return it->second;
 }
 
@@ -25,7 +25,7 @@ Result<Options> Lesson::with(const std::map<std::string, std::string>& given) co
       if (o.key == key) option = &o;
     }
     if (!option) {
-      return input_error("kernel {} has no option {}; it has: {}", name, key,
+      return input_error("kernel {} has a lesson without option {}; it has: {}", name, key,
                          keys.empty() ? "none" : keys);
     }
     int64_t v = 0;
@@ -46,8 +46,23 @@ Result<Options> Lesson::with(const std::map<std::string, std::string>& given) co
 
 std::span<const Lesson> lessons() {
   static const std::vector<Lesson> all = {
-      lesson_01_add(),          lesson_02_dma_copy(), lesson_03_loop_and_slices(),
-      lesson_04_softmax_rows(), lesson_05_matmul(),   lesson_06_table_gather(),
+      lesson_01_add(),
+      lesson_02_dma_copy(),
+      lesson_03_loop_and_slices(),
+      lesson_04_softmax_rows(),
+      lesson_05_matmul(),
+      lesson_06_table_gather(),
+      lesson_07_double_buffer(),
+      lesson_08_gemv_stream(),
+      lesson_09_rms_norm(),
+      lesson_10_rope(),
+      lesson_11_paged_attention(),
+      lesson_12_top_k(),
+      lesson_13_while(),
+      lesson_14_barrier_and_shift(),
+      lesson_15_all_reduce(),
+      lesson_16_quantised_gemv(),
+      lesson_17_in_place_state(),
   };
   return all;
 }

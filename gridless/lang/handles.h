@@ -81,6 +81,8 @@ struct VecArg {
   VecArg(Scalar s, Where w = Where::current()) : scalar(s), kind(kScalar), where(w) {}  // NOLINT
   VecArg(double d, Where w = Where::current()) : number(d), kind(kNumber), where(w) {}  // NOLINT
   VecArg(int d, Where w = Where::current()) : number(d), kind(kNumber), where(w) {}     // NOLINT
+  VecArg(int64_t d, Where w = Where::current())  // NOLINT
+      : number(static_cast<double>(d)), kind(kNumber), where(w) {}
 };
 
 struct ScalarArg {
