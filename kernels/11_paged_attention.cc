@@ -117,9 +117,9 @@ Lesson lesson_11_paged_attention() {
           .build = build,
           .inputs = inputs,
           .reference = reference,
-          // Weights are rounded to bf16 (2^-9 relative, each on its own) and average values of size up to
-          // 4.5: |error| <= 2^-9 * 4.5 = 0.0088 if all roundings conspired.
-          .absolute = 0.009,
+          // Weights are rounded to bf16 (2^-8 relative, each on its own) and average values of size up to
+          // 4.5: |error| <= 2^-8 * 4.5 = 0.018 if all roundings conspired.
+          .absolute = 0.018,
           .relative = 0};
 }
 

@@ -17,7 +17,8 @@ Result<Options> Lesson::with(const std::map<std::string, std::string>& given) co
   std::string keys;
   for (const Option& o : options) {
     out.set(o.key, o.value);
-    keys += (keys.empty() ? "" : ", ") + o.key;
+    if (!keys.empty()) keys += ", ";
+    keys += o.key;
   }
   for (const auto& [key, text] : given) {
     const Option* option = nullptr;
@@ -25,7 +26,7 @@ Result<Options> Lesson::with(const std::map<std::string, std::string>& given) co
       if (o.key == key) option = &o;
     }
     if (!option) {
-      return input_error("kernel {} has a lesson without option {}; it has: {}", name, key,
+      return input_error("kernel {} has no option {}; it has: {}", name, key,
                          keys.empty() ? "none" : keys);
     }
     int64_t v = 0;
@@ -72,7 +73,8 @@ Result<const Lesson*> find_lesson(std::string_view name) {
   for (const Lesson& l : lessons()) {
     const std::string_view full = l.name;
     if (name == full || name == full.substr(0, 2) || name == full.substr(3)) return &l;
-    names += " " + l.name;
+    names += ' ';
+    names += l.name;
   }
   return input_error("no kernel {} in the gallery; it has:{}", name, names);
 }
