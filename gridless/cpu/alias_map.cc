@@ -19,6 +19,12 @@ std::pair<int64_t, int64_t> extent(const AliasMap::Alias& a) {
 
 }  // namespace
 
+bool AliasMap::covers(const emulate::View& v, const Alias& alias) {
+  const auto [first, last] = extent(v);
+  const auto [a, b] = extent(alias);
+  return first <= a && b <= last;
+}
+
 void AliasMap::add(const emulate::View& source, const emulate::View& target) {
   aliases_[target.buffer].insert_or_assign(target.offset, Alias{source, target});
 }

@@ -23,6 +23,8 @@ class AliasMap {
   // Removes and returns the aliases that overlap `v`, or all.
   std::vector<Alias> take_overlapping(const emulate::View& v);
   std::vector<Alias> take_all();
+  // True when the (contiguous) view contains the target of the alias.
+  static bool covers(const emulate::View& v, const Alias& alias);
 
  private:
   // By the first element of the target, per buffer.

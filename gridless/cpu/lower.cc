@@ -149,7 +149,9 @@ class Lowering {
     switch (aliases_.translate(v, out)) {
       case AliasMap::Hit::kNone: return v;
       case AliasMap::Hit::kInside: return out;
-      case AliasMap::Hit::kPartly: materialise(v); return v;
+      case AliasMap::Hit::kPartly:
+        materialise(v);
+        return v;
     }
     return v;
   }
@@ -521,7 +523,10 @@ class Lowering {
     if (local && src.slot < 0 && dst.slot < 0) {
       const bool viewable = dynamic_ == 0 && src.view.buffer->read_only && is_linear(src.view) &&
                             is_linear(dst.view) && o.dst->type.space() == ir::Space::kVmem;
-      materialise(dst.view);  // what was put off for the same place, unless it is overwritten whole
+      // Copies that were put off for the same place: one that is overwritten whole need never be made.
+      for (const AliasMap::Alias& a : aliases_.take_overlapping(dst.view)) {
+        if (!is_linear(dst.view) || !AliasMap::covers(dst.view, a)) copy_now(a.source, a.target);
+      }
       if (viewable) {
         aliases_.add(src.view, dst.view);
         ++tape_.views;

@@ -1,0 +1,319 @@
+#include "gridless/cpu/engine.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <chrono>
+#include <new>
+#include <thread>
+
+#include "gridless/base/check.h"
+#include "gridless/cpu/lower.h"
+#include "gridless/emulate/codec.h"
+#include "gridless/emulate/fault.h"
+
+namespace gridless::cpu {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+// Looks at a semaphore this often before parking: a few microseconds, about one small exchange.
+constexpr int kSpins = 2000;
+
+// Zeroed memory that costs nothing until touched: the ring slots behind views never are.
+class Arena {
+ public:
+  explicit Arena(size_t bytes) : bytes_(std::max<size_t>(bytes, kAlignment)) {
+    void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    GRIDLESS_CHECK(p != MAP_FAILED, "no memory for {} bytes of scratch", bytes_);
+    base_ = static_cast<std::byte*>(p);
+  }
+  ~Arena() { munmap(base_, bytes_); }
+  Arena(const Arena&) = delete;
+  std::span<std::byte> take(size_t bytes) {
+    const size_t at = used_;
+    used_ = (used_ + bytes + kAlignment - 1) / kAlignment * kAlignment;
+    GRIDLESS_CHECK(at + bytes <= bytes_);
+    return {base_ + at, bytes};
+  }
+
+ private:
+  std::byte* base_;
+  size_t bytes_, used_ = 0;
+};
+
+size_t padded(int64_t bytes) { return (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment; }
+
+int64_t site_bytes(const emulate::Site& s) {
+  return emulate::storage_bytes(s.type.elem(), s.type.num_elements());
+}
+
+void pause() { __builtin_ia32_pause(); }
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  std::expected<void, Diagnostics> set_up(const ir::Program& program,
+                                          std::span<const emulate::CoreMemory> memory,
+                                          const EngineOptions& options) {
+    auto kernel = emulate::make_kernel(program.module, program.call);
+    if (!kernel) return std::unexpected(std::move(kernel).error());
+    kernel_ = std::make_unique<emulate::Kernel>(std::move(*kernel));
+    if (!kernel_->grid.empty()) {
+      return std::unexpected(Diagnostics{{.kind = "invalid_ir",
+                                          .message = "the CPU engine runs kernels without a grid",
+                                          .where = kernel_->function->loc,
+                                          .notes = {},
+                                          .hint = "use the emulator (--engine emulate)"}});
+    }
+    kernels_ = &kernels(options.isa);
+    machine_.barrier_site = kernel_->barrier_site();
+    machine_.cores.resize(memory.size());
+    for (size_t c = 0; c < memory.size(); ++c) set_up_core(static_cast<int>(c), memory[c]);
+    const auto start = std::chrono::steady_clock::now();
+    tapes_.resize(memory.size());
+    runs_.resize(memory.size());
+    for (size_t c = 0; c < memory.size(); ++c) {
+      auto tape = lower(*kernel_, machine_, static_cast<int>(c), *kernels_, {.hand_kernels = options.hand_kernels});
+      if (!tape) return std::unexpected(std::move(tape).error());
+      tapes_[c] = std::make_unique<Tape>(std::move(*tape));
+    }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const Tape& t = *tapes_[0];
+    stats_ = {t.hand_kernels, t.copies, t.views, t.generic, static_cast<int64_t>(t.steps.size()), took.count()};
+    workers_ = std::clamp<int>(options.threads, 1, static_cast<int>(memory.size()));
+    idle_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(workers_));
+    for (int w = 1; w < workers_; ++w) {
+      threads_.emplace_back([this, w](std::stop_token stop) { serve(w, stop); });
+    }
+    return {};
+  }
+
+  ~Impl() {
+    for (std::jthread& t : threads_) t.request_stop();
+    launches_.fetch_add(1);
+    launches_.notify_all();
+  }
+
+  std::expected<void, Diagnostics> run() {
+    for (size_t c = 0; c < tapes_.size(); ++c) reset(c);
+    failed_.store(false);
+    diagnostics_.clear();
+    running_.store(workers_ - 1);
+    for (auto& i : idle_) i.store(kBusy);
+    if (workers_ > 1) {
+      launches_.fetch_add(1, std::memory_order_release);
+      launches_.notify_all();
+    }
+    work(0);
+    for (int spin = 0; running_.load(std::memory_order_acquire) != 0; ++spin) {
+      if (spin < kSpins) {
+        pause();
+      } else {
+        const int n = running_.load();
+        if (n != 0) running_.wait(n);
+      }
+    }
+    if (diagnostics_.empty()) check_semaphores();
+    if (!diagnostics_.empty()) return std::unexpected(diagnostics_);
+    return {};
+  }
+
+  const EngineStats& stats() const { return stats_; }
+
+ private:
+  static constexpr uint64_t kBusy = UINT64_MAX, kDone = UINT64_MAX - 1;
+
+  void set_up_core(int c, const emulate::CoreMemory& memory) {
+    emulate::Core& core = machine_.cores[static_cast<size_t>(c)];
+    core.id = c;
+    core.buffers.resize(kernel_->sites.size());
+    size_t scratch = 0;
+    for (size_t s = 0; s < kernel_->sites.size(); ++s) {
+      const bool own = s >= kernel_->arguments.size() || kernel_->arguments[s].tensor < 0;
+      if (own && !ir::is_semaphore(kernel_->sites[s].type.elem())) scratch += padded(site_bytes(kernel_->sites[s]));
+    }
+    arenas_.push_back(std::make_unique<Arena>(scratch));
+    for (size_t s = 0; s < kernel_->sites.size(); ++s) {
+      emulate::Buffer& b = core.buffers[s];
+      b.core = c;
+      b.site = static_cast<int>(s);
+      b.type = kernel_->sites[s].type;
+      b.name = kernel_->sites[s].name;
+      b.where = kernel_->sites[s].where;
+      if (b.is_semaphore()) {
+        b.allocate();
+        continue;
+      }
+      const emulate::Argument* arg = s < kernel_->arguments.size() ? &kernel_->arguments[s] : nullptr;
+      if (!arg || arg->tensor < 0) {
+        b.data = arenas_.back()->take(static_cast<size_t>(site_bytes(kernel_->sites[s])));
+        continue;
+      }
+      const auto t = static_cast<size_t>(arg->tensor);
+      if (arg->role == emulate::Argument::Role::kOutput) {
+        b.data = memory.results[t];
+      } else {
+        const std::span<const std::byte> in = memory.operands[t];
+        b.data = {const_cast<std::byte*>(in.data()), in.size()};
+        b.read_only = arg->aliased < 0;
+        GRIDLESS_CHECK(arg->aliased < 0 || in.data() == memory.results[static_cast<size_t>(arg->aliased)].data(),
+                       "operand {} is aliased to a result but not the same memory", t);
+      }
+      GRIDLESS_CHECK(static_cast<int64_t>(b.data.size()) == site_bytes(kernel_->sites[s]), "argument {}: {} bytes",
+                     arg->name, b.data.size());
+    }
+  }
+
+  void reset(size_t c) {
+    if (!runs_[c]) {
+      runs_[c] = std::unique_ptr<CoreRun>(new CoreRun{.tape = tapes_[c].get(),
+                                                      .machine = &machine_,
+                                                      .core = &machine_.cores[c],
+                                                      .kernels = kernels_,
+                                                      .remote_events = &events_,
+                                                      .frame = emulate::Frame(tapes_[c]->program)});
+      runs_[c]->frame.slots = tapes_[c]->slots;
+    }
+    runs_[c]->pc = 0;
+  }
+
+  // Runs the core until it blocks (false) or ends (true).
+  bool advance(CoreRun& run, bool& progress) {
+    const std::vector<Step>& steps = run.tape->steps;
+    while (run.pc < steps.size()) {
+      switch (steps[run.pc](run)) {
+        case Flow::kNext: ++run.pc; break;
+        case Flow::kJump: break;
+        case Flow::kBlocked: return false;
+      }
+      progress = true;
+    }
+    return true;
+  }
+
+  void work(int w) {
+    std::vector<CoreRun*> mine;
+    for (size_t c = static_cast<size_t>(w); c < runs_.size(); c += static_cast<size_t>(workers_)) {
+      mine.push_back(runs_[c].get());
+    }
+    try {
+      while (!mine.empty() && !failed_.load(std::memory_order_relaxed)) {
+        const uint64_t seen = events_.load(std::memory_order_acquire);
+        bool progress = false;
+        std::erase_if(mine, [&](CoreRun* run) { return advance(*run, progress); });
+        if (!mine.empty() && !progress) wait_for_event(w, seen);
+      }
+    } catch (emulate::Fault& f) {
+      fail(std::move(f.diagnostic));
+    }
+    idle_[static_cast<size_t>(w)].store(kDone);
+    wake();  // the last one running must look whether the others can go on at all
+  }
+
+  void wake() {
+    events_.fetch_add(1, std::memory_order_release);
+    events_.notify_all();
+  }
+
+  void wait_for_event(int w, uint64_t seen) {
+    for (int spin = 0; spin < kSpins; ++spin) {
+      if (events_.load(std::memory_order_acquire) != seen) return;
+      pause();
+    }
+    idle_[static_cast<size_t>(w)].store(seen);
+    // Nobody can go on when every worker is done or has seen the newest event and found nothing in it.
+    bool stuck = events_.load() == seen;
+    for (const auto& i : idle_) {
+      const uint64_t other = i.load();
+      stuck = stuck && (other == seen || other == kDone);
+    }
+    if (stuck) {
+      fail(deadlock());
+    } else {
+      events_.wait(seen, std::memory_order_acquire);
+    }
+    idle_[static_cast<size_t>(w)].store(kBusy);
+  }
+
+  Diagnostic deadlock() const {
+    Diagnostic d{.kind = "deadlock", .message = "", .where = {}, .notes = {},
+                 .hint = "who should have signalled, and was its device id and count right?"};
+    int blocked = 0;
+    for (const auto& run : runs_) {
+      if (run->pc >= run->tape->steps.size() || !run->blocked.op) continue;
+      if (blocked++ == 0) d.where = run->blocked.op->loc;
+      d.notes.push_back(fmt::format("core {} at {}: {} needs {}, has {}", run->core->id, run->blocked.op->loc.str(),
+                                    run->blocked.op->info().name, run->blocked.need, run->blocked.have));
+    }
+    d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, runs_.size());
+    return d;
+  }
+
+  void fail(Diagnostic d) {
+    if (!failed_.exchange(true)) diagnostics_.push_back(std::move(d));
+    wake();
+  }
+
+  void check_semaphores() {
+    for (const emulate::Core& core : machine_.cores) {
+      for (const emulate::Buffer& b : core.buffers) {
+        for (size_t i = 0; i < b.semaphores.size(); ++i) {
+          if (b.semaphores[i].count == 0) continue;
+          diagnostics_.push_back({.kind = "semaphore_not_zero",
+                                  .message = fmt::format("{}[{}] of core {} holds {} at the end", b.name, i, core.id,
+                                                         b.semaphores[i].count),
+                                  .where = b.where,
+                                  .notes = {},
+                                  .hint = "every signal and every copied byte must be waited for"});
+        }
+      }
+    }
+  }
+
+  void serve(int w, const std::stop_token& stop) {
+    uint64_t seen = 0;
+    for (;;) {
+      for (int spin = 0; spin < kSpins && launches_.load(std::memory_order_acquire) == seen; ++spin) pause();
+      launches_.wait(seen, std::memory_order_acquire);
+      if (stop.stop_requested()) return;
+      seen = launches_.load(std::memory_order_acquire);
+      work(w);
+      if (running_.fetch_sub(1, std::memory_order_release) == 1) running_.notify_all();
+    }
+  }
+
+  std::unique_ptr<emulate::Kernel> kernel_;
+  const KernelTable* kernels_ = nullptr;
+  emulate::Machine machine_;
+  std::vector<std::unique_ptr<Arena>> arenas_;
+  std::vector<std::unique_ptr<Tape>> tapes_;
+  std::vector<std::unique_ptr<CoreRun>> runs_;
+  EngineStats stats_;
+  int workers_ = 1;
+
+  std::atomic<uint64_t> launches_ = 0;  // counts launches; workers wait on it
+  std::atomic<int> running_ = 0;        // helpers that have not finished this launch
+  std::atomic<uint64_t> events_ = 0;    // signals to other cores
+  std::vector<std::atomic<uint64_t>> idle_;  // per worker: the event it waits after, kBusy or kDone
+  std::atomic<bool> failed_ = false;
+  Diagnostics diagnostics_;  // written by the one that set failed_
+  std::vector<std::jthread> threads_;
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+std::expected<std::unique_ptr<Engine>, Diagnostics> Engine::create(const ir::Program& program,
+                                                                   std::span<const emulate::CoreMemory> memory,
+                                                                   const EngineOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  if (auto ok = impl->set_up(program, memory, options); !ok) return std::unexpected(std::move(ok).error());
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+std::expected<void, Diagnostics> Engine::run() { return impl_->run(); }
+const EngineStats& Engine::stats() const { return impl_->stats(); }
+
+}  // namespace gridless::cpu

@@ -1,0 +1,222 @@
+#include "gridless/models/llama/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gridless/weights/dequantise.h"
+
+namespace gridless::models {
+
+using blocks::kLanes;
+using weights::Checkpoint;
+using weights::ColumnRange;
+using weights::Format;
+using weights::MatrixLayout;
+using weights::MatrixPlan;
+using weights::RowSource;
+using weights::TensorView;
+
+namespace {
+
+std::string in_layer(int64_t layer, std::string_view name) {
+  return fmt::format("model.layers.{}.{}.weight", layer, name);
+}
+
+std::string head_name(const Checkpoint& c) {
+  return c.find("lm_head.weight") ? "lm_head.weight" : "model.embed_tokens.weight";
+}
+
+Result<void> check_shape(const Checkpoint& c, const std::string& name, std::vector<int64_t> shape) {
+  TRY(const TensorView* t, c.require(name));
+  if (t->shape != shape) {
+    return input_error("tensor {} has the shape {}, the config asks for {}", name, weights::shape_text(t->shape),
+                       weights::shape_text(shape));
+  }
+  return weights::check_readable(*t);
+}
+
+// Rows of one head of a projection; head -1 gives zeros. Half-split order is made by the caller.
+void add_rows(std::vector<RowSource>& out, const TensorView* t, int64_t head, int64_t head_dim, int64_t from,
+              int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    out.push_back(head < 0 ? RowSource{} : RowSource{t, head * head_dim + from + i});
+  }
+}
+
+class Planner {
+ public:
+  Planner(const Checkpoint& c, const LlamaConfig& m, const LlamaSharding& s, int core)
+      : c_(c), m_(m), s_(s), core_(core), heads_(s.heads_of(core)) {}
+
+  Result<MatrixPlan> plan(const std::string& name, int64_t layer) const {
+    if (name == "qkv") return qkv(layer);
+    if (name == "o") return o(layer);
+    if (name == "gate_up") return gate_up(layer);
+    if (name == "down") return down(layer);
+    return head();
+  }
+
+ private:
+  // G queries, key, value; queries and keys half-split: the first halves of all heads, then the second.
+  Result<MatrixPlan> qkv(int64_t layer) const {
+    TRY(const TensorView* q, c_.require(in_layer(layer, "self_attn.q_proj")));
+    TRY(const TensorView* k, c_.require(in_layer(layer, "self_attn.k_proj")));
+    TRY(const TensorView* v, c_.require(in_layer(layer, "self_attn.v_proj")));
+    const int64_t d = m_.head_dim;
+    MatrixPlan plan;
+    const auto half_split = [&](const TensorView* t, const std::vector<int64_t>& heads) {
+      for (int64_t half = 0; half < 2; ++half) {
+        for (int64_t head : heads) add_rows(plan.rows, t, head, d, half * d / 2, d / 2);
+      }
+    };
+    for (const std::vector<int64_t>& group : heads_.q) half_split(q, group);
+    half_split(k, heads_.kv);
+    for (int64_t head : heads_.kv) add_rows(plan.rows, v, head, d, 0, d);
+    plan.columns = {{0, m_.hidden}};
+    return plan;
+  }
+
+  Result<MatrixPlan> o(int64_t layer) const {
+    TRY(const TensorView* o, c_.require(in_layer(layer, "self_attn.o_proj")));
+    MatrixPlan plan;
+    for (int64_t i = 0; i < m_.hidden; ++i) plan.rows.push_back({o, i});
+    for (const std::vector<int64_t>& group : heads_.q) {
+      for (int64_t head : group) plan.columns.push_back({head < 0 ? -1 : head * m_.head_dim, m_.head_dim});
+    }
+    return plan;
+  }
+
+  // Inner channels of this core: [first, first + count), the rest of its width is zero.
+  int64_t inner_first() const { return std::min<int64_t>(core_ * s_.ffn, m_.ffn); }
+  int64_t inner_count() const { return std::min(s_.ffn, m_.ffn - inner_first()); }
+
+  Result<MatrixPlan> gate_up(int64_t layer) const {
+    TRY(const TensorView* gate, c_.require(in_layer(layer, "mlp.gate_proj")));
+    TRY(const TensorView* up, c_.require(in_layer(layer, "mlp.up_proj")));
+    MatrixPlan plan;
+    for (int64_t i = 0; i < inner_count(); ++i) {
+      plan.rows.push_back({gate, inner_first() + i});
+      plan.second_rows.push_back({up, inner_first() + i});
+    }
+    plan.columns = {{0, m_.hidden}};
+    return plan;
+  }
+
+  Result<MatrixPlan> down(int64_t layer) const {
+    TRY(const TensorView* t, c_.require(in_layer(layer, "mlp.down_proj")));
+    MatrixPlan plan;
+    for (int64_t i = 0; i < m_.hidden; ++i) plan.rows.push_back({t, i});
+    if (inner_count() > 0) plan.columns = {{inner_first(), inner_count()}};
+    return plan;
+  }
+
+  Result<MatrixPlan> head() const {
+    TRY(const TensorView* t, c_.require(head_name(c_)));
+    MatrixPlan plan;
+    for (int64_t i = 0; i < s_.vocab; ++i) plan.rows.push_back({t, core_ * s_.vocab + i});
+    plan.columns = {{0, m_.hidden}};
+    return plan;
+  }
+
+  const Checkpoint& c_;
+  const LlamaConfig& m_;
+  const LlamaSharding& s_;
+  int core_;
+  LlamaSharding::Heads heads_;
+};
+
+Format native(const TensorView& t) {
+  switch (t.dtype) {
+    case weights::Dtype::kQ8_0: return Format::kQ8;
+    case weights::Dtype::kQ4_0: return Format::kQ4;
+    case weights::Dtype::kQ4_1: return Format::kQ4m;
+    default: return Format::kBf16;
+  }
+}
+
+}  // namespace
+
+Result<LlamaFormats> native_formats(const Checkpoint& checkpoint, const LlamaConfig&) {
+  TRY(const TensorView* layer, checkpoint.require(in_layer(0, "mlp.gate_proj")));
+  TRY(const TensorView* head, checkpoint.require(head_name(checkpoint)));
+  return LlamaFormats{native(*layer), native(*head)};
+}
+
+Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
+  const int64_t q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
+  TRY_VOID(check_shape(c, "model.embed_tokens.weight", {m.vocab, m.hidden}));
+  if (c.find("lm_head.weight")) {
+    TRY_VOID(check_shape(c, "lm_head.weight", {m.vocab, m.hidden}));
+  } else if (!m.tied_head && !c.gguf()) {
+    return input_error("the checkpoint has no lm_head.weight, and its config does not tie the head to the embedding");
+  }
+  TRY_VOID(check_shape(c, "model.norm.weight", {m.hidden}));
+  for (int64_t l = 0; l < m.layers; ++l) {
+    TRY_VOID(check_shape(c, in_layer(l, "input_layernorm"), {m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "post_attention_layernorm"), {m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "self_attn.q_proj"), {q, m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "self_attn.k_proj"), {kv, m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "self_attn.v_proj"), {kv, m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "self_attn.o_proj"), {m.hidden, q}));
+    TRY_VOID(check_shape(c, in_layer(l, "mlp.gate_proj"), {m.ffn, m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "mlp.up_proj"), {m.ffn, m.hidden}));
+    TRY_VOID(check_shape(c, in_layer(l, "mlp.down_proj"), {m.hidden, m.ffn}));
+  }
+  return {};
+}
+
+Result<void> pack_weights(const Checkpoint& checkpoint, const LlamaConfig& config, const LlamaSharding& sharding,
+                          const weights::StreamLayout& layout, int core, std::span<uint32_t> image) {
+  const Planner planner(checkpoint, config, sharding, core);
+  const int64_t chunk_words = layout.chunk_rows * kLanes;
+  const auto pack = [&](const MatrixLayout& m, int64_t layer, int64_t first_chunk) -> Result<void> {
+    TRY(const MatrixPlan plan, planner.plan(m.shape.name, layer));
+    return weights::pack_matrix(m, layout.chunk_rows, plan,
+                                image.subspan(static_cast<size_t>(first_chunk * chunk_words),
+                                              static_cast<size_t>(m.chunks() * chunk_words)));
+  };
+  for (int64_t l = 0; l < config.layers; ++l) {
+    for (const MatrixLayout& m : layout.layer) {
+      TRY_VOID(pack(m, l, l * layout.chunks_per_layer + m.first_chunk));
+    }
+  }
+  for (const MatrixLayout& m : layout.tail) {
+    TRY_VOID(pack(m, 0, config.layers * layout.chunks_per_layer + m.first_chunk));
+  }
+  return {};
+}
+
+Result<std::vector<float>> embedding_table(const Checkpoint& checkpoint, const LlamaConfig& config) {
+  TRY(const TensorView* t, checkpoint.require("model.embed_tokens.weight"));
+  const int64_t width = blocks::round_to_lanes(config.hidden);
+  std::vector<float> out(static_cast<size_t>(config.vocab * width), 0.0f);
+  for (int64_t r = 0; r < config.vocab; ++r) TRY_VOID(weights::dequantise_row(*t, r, out.data() + r * width));
+  return out;
+}
+
+Result<std::vector<float>> norm_table(const Checkpoint& checkpoint, const LlamaConfig& config) {
+  const int64_t width = blocks::round_to_lanes(config.hidden);
+  std::vector<float> out(static_cast<size_t>((2 * config.layers + 1) * width), 0.0f);
+  const auto put = [&](int64_t row, const std::string& name) -> Result<void> {
+    TRY(const TensorView* t, checkpoint.require(name));
+    return weights::dequantise_row(*t, 0, out.data() + row * width);
+  };
+  for (int64_t l = 0; l < config.layers; ++l) {
+    TRY_VOID(put(2 * l, in_layer(l, "input_layernorm")));
+    TRY_VOID(put(2 * l + 1, in_layer(l, "post_attention_layernorm")));
+  }
+  TRY_VOID(put(2 * config.layers, "model.norm.weight"));
+  return out;
+}
+
+std::vector<float> rope_lanes(const LlamaConfig& config, const blocks::HeadShape& heads) {
+  const std::vector<float> frequency = config.rope_frequencies();
+  std::vector<float> out(static_cast<size_t>(heads.padded_half()), 0.0f);
+  for (int64_t lane = 0; lane < heads.half(); ++lane) {
+    out[static_cast<size_t>(lane)] = frequency[static_cast<size_t>(lane % (heads.head_dim / 2))];
+  }
+  return out;
+}
+
+}  // namespace gridless::models
