@@ -22,7 +22,8 @@ Vec columns(Ref x, int64_t start, int64_t width) {
 void store_columns(Ref x, Vec matrix) {
   const int64_t rows = matrix.dim(0), width = matrix.dim(1), count = x.dim(0);
   if (round_to_lanes(width) != width) {
-    matrix = concat({matrix, zeros(*x.kernel(), x.elem(), {rows, round_to_lanes(width) - width})}, 1);
+    matrix =
+        concat({matrix, zeros(*x.kernel(), x.elem(), {rows, round_to_lanes(width) - width})}, 1);
   }
   for (int64_t p = 0; p < count; ++p) {
     const Vec panel = p * kLanes < matrix.dim(1) ? slice(matrix, {0, p * kLanes}, {rows, kLanes})
@@ -36,7 +37,8 @@ Vec pick_row(Vec matrix, Scalar r) {
   if (matrix.dim(0) == 1) return matrix;
   const Vec row = iota(k, matrix.shape(), 0);
   const double lowest = -std::numeric_limits<double>::infinity();
-  // The maximum over "this row, else -inf" keeps every bit, the sign of zero included; a sum would not.
+  // The maximum over "this row, else -inf" keeps every bit, the sign of zero included; a sum would
+  // not.
   return cast(max_over(where(row == r, cast(matrix, Elem::kF32), lowest), 0), matrix.elem());
 }
 

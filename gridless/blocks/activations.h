@@ -1,5 +1,6 @@
-// Panel-major activations: a vector of width n for R rows is a ref [ceil(n/128), R, 128]; lanes beyond n
-// are zero. A part of the width is then a run of whole panels, so kernels never shift lanes to reach it.
+// Panel-major activations: a vector of width n for R rows is a ref [ceil(n/128), R, 128]; lanes
+// beyond n are zero. A part of the width is then a run of whole panels, so kernels never shift
+// lanes to reach it.
 #pragma once
 
 #include "gridless/lang/kernel.h"
@@ -22,7 +23,8 @@ Vec columns(Ref x, int64_t start, int64_t width);
 // Stores matrix [R, width] to panel-major `x` from column 0; fills the last panel with zeros.
 void store_columns(Ref x, Vec matrix);
 
-// Row r (a run-time value) of a matrix [R, n] as [1, n], exactly (the rows are selected, not added).
+// Row r (a run-time value) of a matrix [R, n] as [1, n], exactly (the rows are selected, not
+// added).
 Vec pick_row(Vec matrix, Scalar r);
 
 // x += y (composite add_into); y may have more panels than x.

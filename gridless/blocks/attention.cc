@@ -39,7 +39,8 @@ RopeTable rope_table(const StepRows& rows, Ref frequencies, const HeadShape& h) 
     const Vec row = iota(k, {count, width}, 0);
     Vec position = zeros(k, Elem::kI32, {count, width});
     for (int64_t r = 0; r < count; ++r) {
-      position = where(row == static_cast<int>(r), broadcast(rows.position(r), {count, width}), position);
+      position =
+          where(row == static_cast<int>(r), broadcast(rows.position(r), {count, width}), position);
     }
     const Vec angle = cast(position, Elem::kF32) * local.load();
     out.cos.store(cos(angle));
@@ -54,11 +55,13 @@ void qkv_rope(Ref y, const RopeTable& rope, const HeadShape& h, Ref qkv) {
   k.composite("qkv_rope", {y, rope.cos, rope.sin, qkv},
               {{"groups", h.groups}, {"width", h.width()}, {"rows", rows}}, [&] {
                 const auto put = [&](int64_t i, Vec v) {
-                  qkv.store(reshape(cast(pad_lanes(v, h.padded()), Elem::kBf16), {1, rows, h.padded()}),
-                            {i, 0, 0});
+                  qkv.store(
+                      reshape(cast(pad_lanes(v, h.padded()), Elem::kBf16), {1, rows, h.padded()}),
+                      {i, 0, 0});
                 };
                 for (int64_t i = 0; i < h.groups + 1; ++i) {
-                  const Vec lo = columns(y, i * h.width(), half), hi = columns(y, i * h.width() + half, half);
+                  const Vec lo = columns(y, i * h.width(), half),
+                            hi = columns(y, i * h.width() + half, half);
                   const Vec c = slice(rope.cos.load(), {0, 0}, {rows, half});
                   const Vec s = slice(rope.sin.load(), {0, 0}, {rows, half});
                   put(i, concat({lo * c - hi * s, hi * c + lo * s}, 1));
@@ -72,80 +75,96 @@ void kv_append(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h) {
   const int64_t width = h.padded();
   k.composite("kv_append", {qkv, cache, rows.table, rows.pages},
               {{"groups", h.groups}, {"rows", rows.count}}, [&] {
-    const Ref tile = k.vmem(Elem::kBf16, {2, kTileRows, width});
-    const Sem done = k.dma_sem();
-    // Row after row: two new rows of one tile must not overwrite each other.
-    k.loop(0, rows.count, [&](Scalar r) {
-      k.if_(rows.active(r), [&] {
-        const Scalar position = rows.position(r);
-        const Scalar page = rows.pages.get({rows.slot(r), position / kPageTokens});
-        const Scalar first = position % kPageTokens / kTileRows * kTileRows;
-        const Ref home = cache.at(page).slice({0, first, 0}, {2, kTileRows, width});
-        k.copy(home, tile, done).wait();
-        const Vec row = iota(k, {kTileRows, width}, 0);
-        for (int64_t i = 0; i < 2; ++i) {  // key, value
-          const Vec fresh = pick_row(qkv.at(h.groups + i).load(), r);
-          const Vec old = cast(tile.at(i).load(), Elem::kF32);
-          const Vec next = where(row == position % kTileRows, broadcast(cast(fresh, Elem::kF32), {kTileRows, width}), old);
-          tile.at(i).store(cast(next, Elem::kBf16));
-        }
-        k.copy(tile, home, done).wait();
-      });
-    });
-  });
+                const Ref tile = k.vmem(Elem::kBf16, {2, kTileRows, width});
+                const Sem done = k.dma_sem();
+                // Row after row: two new rows of one tile must not overwrite each other.
+                k.loop(0, rows.count, [&](Scalar r) {
+                  k.if_(rows.active(r), [&] {
+                    const Scalar position = rows.position(r);
+                    const Scalar page = rows.pages.get({rows.slot(r), position / kPageTokens});
+                    const Scalar first = position % kPageTokens / kTileRows * kTileRows;
+                    const Ref home = cache.at(page).slice({0, first, 0}, {2, kTileRows, width});
+                    k.copy(home, tile, done).wait();
+                    const Vec row = iota(k, {kTileRows, width}, 0);
+                    for (int64_t i = 0; i < 2; ++i) {  // key, value
+                      const Vec fresh = pick_row(qkv.at(h.groups + i).load(), r);
+                      const Vec old = cast(tile.at(i).load(), Elem::kF32);
+                      const Vec next =
+                          where(row == position % kTileRows,
+                                broadcast(cast(fresh, Elem::kF32), {kTileRows, width}), old);
+                      tile.at(i).store(cast(next, Elem::kBf16));
+                    }
+                    k.copy(tile, home, done).wait();
+                  });
+                });
+              });
 }
 
-void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h, double scale, Ref out) {
+void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h, double scale,
+                      Ref out) {
   Kernel& k = *qkv.kernel();
   const int64_t width = h.padded(), queries = h.groups * h.heads;
-  k.composite("decode_attention", {qkv, cache, rows.table, rows.pages, out},
-              {{"groups", h.groups}, {"heads", h.heads}, {"head_dim", h.head_dim}, {"width", h.width()},
-               {"rows", rows.count}, {"scale", scale}}, [&] {
-    const Ref page = k.vmem(Elem::kBf16, {2, kPageTokens, width});
-    const Ref sums = k.vmem(Elem::kF32, out.shape());  // f32, because single rows of bf16 cannot be stored
-    const Sem done = k.dma_sem();
-    sums.store(zeros(k, Elem::kF32, out.shape()));
-    k.loop(0, rows.count, [&](Scalar r) {
-      k.if_(rows.active(r), [&] {
-        const Scalar position = rows.position(r), slot = rows.slot(r);
-        // The queries of this row, each in the lanes of its own head: [G*H, width].
-        std::vector<Vec> masked;
-        for (int64_t g = 0; g < h.groups; ++g) {
-          const Vec q = cast(pick_row(qkv.at(g).load(), r), Elem::kF32);
-          for (int64_t j = 0; j < h.heads; ++j) masked.push_back(where(lanes_of(k, h, j, true), q, 0.0));
-        }
-        const Vec q = cast(concat(masked, 0), Elem::kBf16);
-        const std::vector<Vec> state = k.loop(
-            0, position / kPageTokens + 1,
-            {full(k, Elem::kF32, {queries, 1}, kMinusInfinity), zeros(k, Elem::kF32, {queries, 1}),
-             zeros(k, Elem::kF32, {queries, width})},
-            [&](Scalar i, std::vector<Vec> s) {
-              k.copy(cache.at(rows.pages.get({slot, i})), page, done).wait();
-              const Vec raw = dot_nt(q, page.at(0).load(), zeros(k, Elem::kF32, {queries, kPageTokens})) * scale;
-              const Vec token = iota(k, {queries, kPageTokens}, 1);
-              const Vec score = where(token <= position - i * kPageTokens, raw, kMinusInfinity);
-              const Vec top = max(s[0], max_over(score, 1));
-              const Vec shrink = exp(s[0] - top), p = exp(score - top);
-              const Vec values = dot(cast(p, Elem::kBf16), page.at(1).load(), zeros(k, Elem::kF32, {queries, width}));
-              return std::vector<Vec>{top, s[1] * shrink + sum(p, 1), s[2] * shrink + values};
-            });
-        const Vec average = state[2] / state[1];
-        std::vector<Vec> parts;
-        for (int64_t g = 0; g < h.groups; ++g) {
-          Vec o = slice(average, {g * h.heads, 0}, {1, width});
-          for (int64_t j = 1; j < h.heads; ++j) {
-            o = where(lanes_of(k, h, j, false), slice(average, {g * h.heads + j, 0}, {1, width}), o);
-          }
-          parts.push_back(slice(o, {0, 0}, {1, h.width()}));
-        }
-        const Vec row = pad_lanes(concat(parts, 1), out.dim(0) * kLanes);
-        for (int64_t p = 0; p < out.dim(0); ++p) {
-          sums.store(reshape(slice(row, {0, p * kLanes}, {1, kLanes}), {1, 1, kLanes}), {p, r, 0});
-        }
+  k.composite(
+      "decode_attention", {qkv, cache, rows.table, rows.pages, out},
+      {{"groups", h.groups},
+       {"heads", h.heads},
+       {"head_dim", h.head_dim},
+       {"width", h.width()},
+       {"rows", rows.count},
+       {"scale", scale}},
+      [&] {
+        const Ref page = k.vmem(Elem::kBf16, {2, kPageTokens, width});
+        const Ref sums =
+            k.vmem(Elem::kF32, out.shape());  // f32, because single rows of bf16 cannot be stored
+        const Sem done = k.dma_sem();
+        sums.store(zeros(k, Elem::kF32, out.shape()));
+        k.loop(0, rows.count, [&](Scalar r) {
+          k.if_(rows.active(r), [&] {
+            const Scalar position = rows.position(r), slot = rows.slot(r);
+            // The queries of this row, each in the lanes of its own head: [G*H, width].
+            std::vector<Vec> masked;
+            for (int64_t g = 0; g < h.groups; ++g) {
+              const Vec q = cast(pick_row(qkv.at(g).load(), r), Elem::kF32);
+              for (int64_t j = 0; j < h.heads; ++j)
+                masked.push_back(where(lanes_of(k, h, j, true), q, 0.0));
+            }
+            const Vec q = cast(concat(masked, 0), Elem::kBf16);
+            const std::vector<Vec> state = k.loop(
+                0, position / kPageTokens + 1,
+                {full(k, Elem::kF32, {queries, 1}, kMinusInfinity),
+                 zeros(k, Elem::kF32, {queries, 1}), zeros(k, Elem::kF32, {queries, width})},
+                [&](Scalar i, std::vector<Vec> s) {
+                  k.copy(cache.at(rows.pages.get({slot, i})), page, done).wait();
+                  const Vec raw =
+                      dot_nt(q, page.at(0).load(), zeros(k, Elem::kF32, {queries, kPageTokens})) *
+                      scale;
+                  const Vec token = iota(k, {queries, kPageTokens}, 1);
+                  const Vec score = where(token <= position - i * kPageTokens, raw, kMinusInfinity);
+                  const Vec top = max(s[0], max_over(score, 1));
+                  const Vec shrink = exp(s[0] - top), p = exp(score - top);
+                  const Vec values = dot(cast(p, Elem::kBf16), page.at(1).load(),
+                                         zeros(k, Elem::kF32, {queries, width}));
+                  return std::vector<Vec>{top, s[1] * shrink + sum(p, 1), s[2] * shrink + values};
+                });
+            const Vec average = state[2] / state[1];
+            std::vector<Vec> parts;
+            for (int64_t g = 0; g < h.groups; ++g) {
+              Vec o = slice(average, {g * h.heads, 0}, {1, width});
+              for (int64_t j = 1; j < h.heads; ++j) {
+                o = where(lanes_of(k, h, j, false),
+                          slice(average, {g * h.heads + j, 0}, {1, width}), o);
+              }
+              parts.push_back(slice(o, {0, 0}, {1, h.width()}));
+            }
+            const Vec row = pad_lanes(concat(parts, 1), out.dim(0) * kLanes);
+            for (int64_t p = 0; p < out.dim(0); ++p) {
+              sums.store(reshape(slice(row, {0, p * kLanes}, {1, kLanes}), {1, 1, kLanes}),
+                         {p, r, 0});
+            }
+          });
+        });
+        out.store(cast(sums.load(), Elem::kBf16));
       });
-    });
-    out.store(cast(sums.load(), Elem::kBf16));
-  });
 }
 
 }  // namespace gridless::blocks

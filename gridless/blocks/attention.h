@@ -1,9 +1,10 @@
 // Grouped-query attention over a paged key/value cache, one token per row.
 //
-// A core has H key/value heads of width D side by side in W = H*D lanes, and G query groups: query g of
-// head j is the g-th query head that reads it. So all queries of a head meet its keys in one matrix product,
-// with the lanes of other heads masked out of the query, whatever D is. Queries and keys are half-split
-// (docs/composites.md), which makes RoPE two products and a sum without moving lanes between heads.
+// A core has H key/value heads of width D side by side in W = H*D lanes, and G query groups: query
+// g of head j is the g-th query head that reads it. So all queries of a head meet its keys in one
+// matrix product, with the lanes of other heads masked out of the query, whatever D is. Queries and
+// keys are half-split (docs/composites.md), which makes RoPE two products and a sum without moving
+// lanes between heads.
 #pragma once
 
 #include "gridless/blocks/step_rows.h"
@@ -24,12 +25,12 @@ struct HeadShape {
 struct RopeTable {
   Ref cos, sin;
 };
-// `frequencies`: f32 [1, padded_half] in HBM, the frequency of each half-split lane. The angle is the f32
-// product, as in the reference implementations.
+// `frequencies`: f32 [1, padded_half] in HBM, the frequency of each half-split lane. The angle is
+// the f32 product, as in the reference implementations.
 RopeTable rope_table(const StepRows& rows, Ref frequencies, const HeadShape& h);
 
-// Splits and rotates the fused projection (f32 panel-major, width (G+2)*W: G queries, key, value) into
-// bf16 [G+2, R, padded] (composite qkv_rope).
+// Splits and rotates the fused projection (f32 panel-major, width (G+2)*W: G queries, key, value)
+// into bf16 [G+2, R, padded] (composite qkv_rope).
 void qkv_rope(Ref y, const RopeTable& rope, const HeadShape& h, Ref qkv);
 
 // Writes the new keys and values of all active rows to their pages (composite kv_append).
@@ -38,6 +39,7 @@ void kv_append(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h);
 
 // Softmax attention of every active row over positions 0 .. pos (composite decode_attention);
 // out: bf16 panel-major of width G*W.
-void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h, double scale, Ref out);
+void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h, double scale,
+                      Ref out);
 
 }  // namespace gridless::blocks

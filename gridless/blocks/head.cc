@@ -9,39 +9,39 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Keeps, per lane, the k largest logits seen so far and their ids, in descending order: an insertion
-// into k registers, without any movement between lanes. Ids are f32 (exact up to 2^24), because the lane
-// reductions at the end are f32.
+// Keeps, per lane, the k largest logits seen so far and their ids, in descending order: an
+// insertion into k registers, without any movement between lanes. Ids are f32 (exact up to 2^24),
+// because the lane reductions at the end are f32.
 void topk_insert(Ref y, Ref values, Ref ids, Scalar base, int64_t limit) {
   Kernel& k = *y.kernel();
   const int64_t rows = y.dim(1), keep = values.dim(0), panels = y.dim(0);
   k.composite("topk_insert", {y, values, ids, base},
               {{"panels", panels}, {"rows", rows}, {"k", keep}, {"limit", limit}}, [&] {
-    std::vector<Vec> v, id;
-    for (int64_t i = 0; i < keep; ++i) {
-      v.push_back(values.at(i).load());
-      id.push_back(ids.at(i).load());
-    }
-    for (int64_t p = 0; p < panels; ++p) {
-      Vec number = iota(k, {rows, kLanes}, 1) + (base + p * kLanes);
-      Vec x = where(number < static_cast<int>(limit), y.at(p).load(), kMinusInfinity);
-      Vec x_id = cast(number, Elem::kF32);
-      for (int64_t i = 0; i < keep; ++i) {
-        // Strictly greater: of equal logits the one that came first stays in front.
-        const Vec better = x > v[static_cast<size_t>(i)];
-        const Vec down = where(better, v[static_cast<size_t>(i)], x);
-        const Vec down_id = where(better, id[static_cast<size_t>(i)], x_id);
-        v[static_cast<size_t>(i)] = where(better, x, v[static_cast<size_t>(i)]);
-        id[static_cast<size_t>(i)] = where(better, x_id, id[static_cast<size_t>(i)]);
-        x = down;
-        x_id = down_id;
-      }
-    }
-    for (int64_t i = 0; i < keep; ++i) {
-      values.at(i).store(v[static_cast<size_t>(i)]);
-      ids.at(i).store(id[static_cast<size_t>(i)]);
-    }
-  });
+                std::vector<Vec> v, id;
+                for (int64_t i = 0; i < keep; ++i) {
+                  v.push_back(values.at(i).load());
+                  id.push_back(ids.at(i).load());
+                }
+                for (int64_t p = 0; p < panels; ++p) {
+                  Vec number = iota(k, {rows, kLanes}, 1) + (base + p * kLanes);
+                  Vec x = where(number < static_cast<int>(limit), y.at(p).load(), kMinusInfinity);
+                  Vec x_id = cast(number, Elem::kF32);
+                  for (int64_t i = 0; i < keep; ++i) {
+                    // Strictly greater: of equal logits the one that came first stays in front.
+                    const Vec better = x > v[static_cast<size_t>(i)];
+                    const Vec down = where(better, v[static_cast<size_t>(i)], x);
+                    const Vec down_id = where(better, id[static_cast<size_t>(i)], x_id);
+                    v[static_cast<size_t>(i)] = where(better, x, v[static_cast<size_t>(i)]);
+                    id[static_cast<size_t>(i)] = where(better, x_id, id[static_cast<size_t>(i)]);
+                    x = down;
+                    x_id = down_id;
+                  }
+                }
+                for (int64_t i = 0; i < keep; ++i) {
+                  values.at(i).store(v[static_cast<size_t>(i)]);
+                  ids.at(i).store(id[static_cast<size_t>(i)]);
+                }
+              });
 }
 
 void topk_final(Ref values, Ref ids, Ref out_values, Ref out_ids) {

@@ -1,5 +1,5 @@
-// LM head outputs: f32 logits in HBM, and the k best candidates of every row, kept while the chunks of the
-// head stream by.
+// LM head outputs: f32 logits in HBM, and the k best candidates of every row, kept while the chunks
+// of the head stream by.
 #pragma once
 
 #include "gridless/blocks/weight_stream.h"
@@ -12,8 +12,8 @@ struct HeadOutputs {
   Ref candidate_ids;     // i32 HBM [R, 128]: their ids within this core's shard
 };
 
-// Streams matrix `name` of the tail. `vocabulary`: true outputs of this core's shard; padding is never a
-// candidate. Equal logits: the smaller id first, so candidate 0 is the argmax.
+// Streams matrix `name` of the tail. `vocabulary`: true outputs of this core's shard; padding is
+// never a candidate. Equal logits: the smaller id first, so candidate 0 is the argmax.
 void lm_head(Kernel& k, WeightStream& stream, const std::string& name, Ref x, int64_t vocabulary,
              int64_t candidates, const HeadOutputs& out);
 

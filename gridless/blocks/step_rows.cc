@@ -6,7 +6,8 @@ void embed(const StepRows& rows, Ref embedding, Ref x) {
   Kernel& k = *x.kernel();
   const int64_t n = x.dim(0), count = rows.count;
   k.scope([&] {
-    // One contiguous row per copy into a row-major buffer; the turn to panel-major is made in registers.
+    // One contiguous row per copy into a row-major buffer; the turn to panel-major is made in
+    // registers.
     const Ref staged = k.vmem(Elem::kF32, {count, n, kLanes});
     const Sem done = k.dma_sem();
     k.loop(0, count, [&](Scalar r) { k.copy(embedding.at(rows.token(r)), staged.at(r), done); });

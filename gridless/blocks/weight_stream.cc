@@ -16,7 +16,8 @@ WeightStream::WeightStream(Kernel& k, Ref image, const weights::StreamLayout& la
 
 void WeightStream::start(Scalar chunk) {
   const Scalar slot = chunk % slots_;
-  k_.copy(image_.rows(chunk * layout_.chunk_rows, layout_.chunk_rows), ring_.at(slot), done_.at(slot));
+  k_.copy(image_.rows(chunk * layout_.chunk_rows, layout_.chunk_rows), ring_.at(slot),
+          done_.at(slot));
 }
 
 void WeightStream::enter_layer(Scalar layer) { base_ = layer * layout_.chunks_per_layer; }

@@ -1,10 +1,10 @@
 // The weight stream: every matrix of the step, read through one ring of VMEM slots
 // (docs/weight_stream.md, architecture.md section 6).
 //
-// Chunk g sits at row g * chunk_rows of the image and goes to slot g % slots. When chunk g is about to be
-// used, the copy of chunk g + slots - 1 starts: its slot held chunk g - 1, which has been used. So the
-// next matrix, the next layer and the head are always on the way while this chunk is multiplied, without
-// a branch per matrix.
+// Chunk g sits at row g * chunk_rows of the image and goes to slot g % slots. When chunk g is about
+// to be used, the copy of chunk g + slots - 1 starts: its slot held chunk g - 1, which has been
+// used. So the next matrix, the next layer and the head are always on the way while this chunk is
+// multiplied, without a branch per matrix.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,8 @@ namespace gridless::blocks {
 
 class WeightStream {
  public:
-  // Allocates the ring in the current scope and starts the first copies. `image`: i32 [rows, 128] in HBM.
+  // Allocates the ring in the current scope and starts the first copies. `image`: i32 [rows, 128]
+  // in HBM.
   WeightStream(Kernel& k, Ref image, const weights::StreamLayout& layout, int slots = 4);
 
   // Says where the program is: the matrices that follow are those of this layer, or of the tail.

@@ -1,5 +1,5 @@
-// AliasMap: copies that were not made. A whole-part copy from a read-only operand to VMEM is remembered
-// instead, and reads of the target are sent to the source.
+// AliasMap: copies that were not made. A whole-part copy from a read-only operand to VMEM is
+// remembered instead, and reads of the target are sent to the source.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Binding of composites to hand kernels: from the refs of a composite op to the raw arguments of the
-// kernel of that name (docs/composites.md, cpu/kernels.h).
+// Binding of composites to hand kernels: from the refs of a composite op to the raw arguments of
+// the kernel of that name (docs/composites.md, cpu/kernels.h).
 #pragma once
 
 #include <functional>

@@ -24,7 +24,8 @@ constexpr int kSpins = 2000;
 class Arena {
  public:
   explicit Arena(size_t bytes) : bytes_(std::max<size_t>(bytes, kAlignment)) {
-    void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     GRIDLESS_CHECK(p != MAP_FAILED, "no memory for {} bytes of scratch", bytes_);
     base_ = static_cast<std::byte*>(p);
   }
@@ -42,7 +43,9 @@ class Arena {
   size_t bytes_, used_ = 0;
 };
 
-size_t padded(int64_t bytes) { return (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment; }
+size_t padded(int64_t bytes) {
+  return (static_cast<size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 int64_t site_bytes(const emulate::Site& s) {
   return emulate::storage_bytes(s.type.elem(), s.type.num_elements());
@@ -75,13 +78,15 @@ class Engine::Impl {
     tapes_.resize(memory.size());
     runs_.resize(memory.size());
     for (size_t c = 0; c < memory.size(); ++c) {
-      auto tape = lower(*kernel_, machine_, static_cast<int>(c), *kernels_, {.hand_kernels = options.hand_kernels});
+      auto tape = lower(*kernel_, machine_, static_cast<int>(c), *kernels_,
+                        {.hand_kernels = options.hand_kernels});
       if (!tape) return std::unexpected(std::move(tape).error());
       tapes_[c] = std::make_unique<Tape>(std::move(*tape));
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     const Tape& t = *tapes_[0];
-    stats_ = {t.hand_kernels, t.copies, t.views, t.generic, static_cast<int64_t>(t.steps.size()), took.count()};
+    stats_ = {t.hand_kernels, t.copies, t.views, t.generic, static_cast<int64_t>(t.steps.size()),
+              took.count()};
     workers_ = std::clamp<int>(options.threads, 1, static_cast<int>(memory.size()));
     idle_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(workers_));
     for (int w = 1; w < workers_; ++w) {
@@ -132,7 +137,8 @@ class Engine::Impl {
     size_t scratch = 0;
     for (size_t s = 0; s < kernel_->sites.size(); ++s) {
       const bool own = s >= kernel_->arguments.size() || kernel_->arguments[s].tensor < 0;
-      if (own && !ir::is_semaphore(kernel_->sites[s].type.elem())) scratch += padded(site_bytes(kernel_->sites[s]));
+      if (own && !ir::is_semaphore(kernel_->sites[s].type.elem()))
+        scratch += padded(site_bytes(kernel_->sites[s]));
     }
     arenas_.push_back(std::make_unique<Arena>(scratch));
     for (size_t s = 0; s < kernel_->sites.size(); ++s) {
@@ -146,7 +152,8 @@ class Engine::Impl {
         b.allocate();
         continue;
       }
-      const emulate::Argument* arg = s < kernel_->arguments.size() ? &kernel_->arguments[s] : nullptr;
+      const emulate::Argument* arg =
+          s < kernel_->arguments.size() ? &kernel_->arguments[s] : nullptr;
       if (!arg || arg->tensor < 0) {
         b.data = arenas_.back()->take(static_cast<size_t>(site_bytes(kernel_->sites[s])));
         continue;
@@ -158,11 +165,12 @@ class Engine::Impl {
         const std::span<const std::byte> in = memory.operands[t];
         b.data = {const_cast<std::byte*>(in.data()), in.size()};
         b.read_only = arg->aliased < 0;
-        GRIDLESS_CHECK(arg->aliased < 0 || in.data() == memory.results[static_cast<size_t>(arg->aliased)].data(),
+        GRIDLESS_CHECK(arg->aliased < 0 ||
+                           in.data() == memory.results[static_cast<size_t>(arg->aliased)].data(),
                        "operand {} is aliased to a result but not the same memory", t);
       }
-      GRIDLESS_CHECK(static_cast<int64_t>(b.data.size()) == site_bytes(kernel_->sites[s]), "argument {}: {} bytes",
-                     arg->name, b.data.size());
+      GRIDLESS_CHECK(static_cast<int64_t>(b.data.size()) == site_bytes(kernel_->sites[s]),
+                     "argument {}: {} bytes", arg->name, b.data.size());
     }
   }
 
@@ -184,9 +192,13 @@ class Engine::Impl {
     const std::vector<Step>& steps = run.tape->steps;
     while (run.pc < steps.size()) {
       switch (steps[run.pc](run)) {
-        case Flow::kNext: ++run.pc; break;
-        case Flow::kJump: break;
-        case Flow::kBlocked: return false;
+        case Flow::kNext:
+          ++run.pc;
+          break;
+        case Flow::kJump:
+          break;
+        case Flow::kBlocked:
+          return false;
       }
       progress = true;
     }
@@ -223,7 +235,8 @@ class Engine::Impl {
       pause();
     }
     idle_[static_cast<size_t>(w)].store(seen);
-    // Nobody can go on when every worker is done or has seen the newest event and found nothing in it.
+    // Nobody can go on when every worker is done or has seen the newest event and found nothing in
+    // it.
     bool stuck = events_.load() == seen;
     for (const auto& i : idle_) {
       const uint64_t other = i.load();
@@ -238,14 +251,18 @@ class Engine::Impl {
   }
 
   Diagnostic deadlock() const {
-    Diagnostic d{.kind = "deadlock", .message = "", .where = {}, .notes = {},
+    Diagnostic d{.kind = "deadlock",
+                 .message = "",
+                 .where = {},
+                 .notes = {},
                  .hint = "who should have signalled, and was its device id and count right?"};
     int blocked = 0;
     for (const auto& run : runs_) {
       if (run->pc >= run->tape->steps.size() || !run->blocked.op) continue;
       if (blocked++ == 0) d.where = run->blocked.op->loc;
-      d.notes.push_back(fmt::format("core {} at {}: {} needs {}, has {}", run->core->id, run->blocked.op->loc.str(),
-                                    run->blocked.op->info().name, run->blocked.need, run->blocked.have));
+      d.notes.push_back(fmt::format("core {} at {}: {} needs {}, has {}", run->core->id,
+                                    run->blocked.op->loc.str(), run->blocked.op->info().name,
+                                    run->blocked.need, run->blocked.have));
     }
     d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, runs_.size());
     return d;
@@ -262,8 +279,8 @@ class Engine::Impl {
         for (size_t i = 0; i < b.semaphores.size(); ++i) {
           if (b.semaphores[i].count == 0) continue;
           diagnostics_.push_back({.kind = "semaphore_not_zero",
-                                  .message = fmt::format("{}[{}] of core {} holds {} at the end", b.name, i, core.id,
-                                                         b.semaphores[i].count),
+                                  .message = fmt::format("{}[{}] of core {} holds {} at the end",
+                                                         b.name, i, core.id, b.semaphores[i].count),
                                   .where = b.where,
                                   .notes = {},
                                   .hint = "every signal and every copied byte must be waited for"});
@@ -275,7 +292,8 @@ class Engine::Impl {
   void serve(int w, const std::stop_token& stop) {
     uint64_t seen = 0;
     for (;;) {
-      for (int spin = 0; spin < kSpins && launches_.load(std::memory_order_acquire) == seen; ++spin) pause();
+      for (int spin = 0; spin < kSpins && launches_.load(std::memory_order_acquire) == seen; ++spin)
+        pause();
       launches_.wait(seen, std::memory_order_acquire);
       if (stop.stop_requested()) return;
       seen = launches_.load(std::memory_order_acquire);
@@ -293,9 +311,9 @@ class Engine::Impl {
   EngineStats stats_;
   int workers_ = 1;
 
-  std::atomic<uint64_t> launches_ = 0;  // counts launches; workers wait on it
-  std::atomic<int> running_ = 0;        // helpers that have not finished this launch
-  std::atomic<uint64_t> events_ = 0;    // signals to other cores
+  std::atomic<uint64_t> launches_ = 0;       // counts launches; workers wait on it
+  std::atomic<int> running_ = 0;             // helpers that have not finished this launch
+  std::atomic<uint64_t> events_ = 0;         // signals to other cores
   std::vector<std::atomic<uint64_t>> idle_;  // per worker: the event it waits after, kBusy or kDone
   std::atomic<bool> failed_ = false;
   Diagnostics diagnostics_;  // written by the one that set failed_
@@ -305,11 +323,12 @@ class Engine::Impl {
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
-std::expected<std::unique_ptr<Engine>, Diagnostics> Engine::create(const ir::Program& program,
-                                                                   std::span<const emulate::CoreMemory> memory,
-                                                                   const EngineOptions& options) {
+std::expected<std::unique_ptr<Engine>, Diagnostics> Engine::create(
+    const ir::Program& program, std::span<const emulate::CoreMemory> memory,
+    const EngineOptions& options) {
   auto impl = std::make_unique<Impl>();
-  if (auto ok = impl->set_up(program, memory, options); !ok) return std::unexpected(std::move(ok).error());
+  if (auto ok = impl->set_up(program, memory, options); !ok)
+    return std::unexpected(std::move(ok).error());
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 

@@ -1,12 +1,12 @@
 // The CPU engine: runs a program on N virtual cores with T worker threads, fast.
 //
-// The operands stay where the caller has them and are bound when the engine is made: a caller changes
-// tables and state in place between launches. Virtual core c runs on worker c % T; a worker whose core
-// waits goes on with its next core, then spins briefly, then parks. The program's own semaphores are the
-// only synchronisation inside a launch.
+// The operands stay where the caller has them and are bound when the engine is made: a caller
+// changes tables and state in place between launches. Virtual core c runs on worker c % T; a worker
+// whose core waits goes on with its next core, then spins briefly, then parks. The program's own
+// semaphores are the only synchronisation inside a launch.
 //
-// Thread contract: run() by one thread at a time. Deterministic: results do not depend on the number of
-// workers or on timing (for programs without races).
+// Thread contract: run() by one thread at a time. Deterministic: results do not depend on the
+// number of workers or on timing (for programs without races).
 #pragma once
 
 #include <expected>
@@ -21,9 +21,9 @@
 namespace gridless::cpu {
 
 struct EngineOptions {
-  int threads = 1;                 // workers; more than cores are not used
-  Isa isa = active_isa();          // hand kernels of this level
-  bool hand_kernels = true;        // false runs the bodies of composites: slow, for comparisons
+  int threads = 1;           // workers; more than cores are not used
+  Isa isa = active_isa();    // hand kernels of this level
+  bool hand_kernels = true;  // false runs the bodies of composites: slow, for comparisons
 };
 
 struct EngineStats {
@@ -37,15 +37,16 @@ struct EngineStats {
 
 class Engine {
  public:
-  // `program` and the memory must outlive the engine. Memory as for the emulator: one entry per core;
-  // operands that are shared by several cores may be given as the same memory. An operand that is
-  // aliased to a result must be the same memory as the result.
+  // `program` and the memory must outlive the engine. Memory as for the emulator: one entry per
+  // core; operands that are shared by several cores may be given as the same memory. An operand
+  // that is aliased to a result must be the same memory as the result.
   static std::expected<std::unique_ptr<Engine>, Diagnostics> create(
       const ir::Program& program, std::span<const emulate::CoreMemory> memory,
       const EngineOptions& options = {});
   ~Engine();
 
-  // One launch. Diagnostics: deadlock, out_of_bounds, semaphore_not_zero; the engine is then unusable.
+  // One launch. Diagnostics: deadlock, out_of_bounds, semaphore_not_zero; the engine is then
+  // unusable.
   std::expected<void, Diagnostics> run();
 
   const EngineStats& stats() const;

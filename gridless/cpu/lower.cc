@@ -25,7 +25,8 @@ using ir::OpCode;
 using ir::Value;
 
 std::atomic_ref<int64_t> counter(const View& v, const emulate::Machine& m, int core) {
-  Buffer& b = const_cast<Buffer&>(m.cores[static_cast<size_t>(core)].buffers[static_cast<size_t>(v.buffer->site)]);
+  Buffer& b = const_cast<Buffer&>(
+      m.cores[static_cast<size_t>(core)].buffers[static_cast<size_t>(v.buffer->site)]);
   return std::atomic_ref<int64_t>(b.semaphores[static_cast<size_t>(v.offset)].count);
 }
 
@@ -37,16 +38,22 @@ bool is_linear(const View& v) { return v.plain() && v.contiguous(); }
 
 class Lowering {
  public:
-  Lowering(const emulate::Kernel& kernel, emulate::Machine& machine, int core, const KernelTable& kernels,
-           const LowerOptions& options)
-      : kernel_(kernel), machine_(machine), core_(machine.cores[static_cast<size_t>(core)]), kernels_(kernels),
-        options_(options), frame_(tape_.program), ops_{machine, core_, frame_} {
+  Lowering(const emulate::Kernel& kernel, emulate::Machine& machine, int core,
+           const KernelTable& kernels, const LowerOptions& options)
+      : kernel_(kernel),
+        machine_(machine),
+        core_(machine.cores[static_cast<size_t>(core)]),
+        kernels_(kernels),
+        options_(options),
+        frame_(tape_.program),
+        ops_{machine, core_, frame_} {
     for (const Instr& in : kernel.body.code) {
       if (in.op && (in.op->code == OpCode::kMemrefAlloca || in.op->code == OpCode::kTpuSemAlloc)) {
         sites_[in.op] = in.target;
       }
     }
-    ir::walk(*kernel.function, [&](const Op& op) { used_.insert(op.operands.begin(), op.operands.end()); });
+    ir::walk(*kernel.function,
+             [&](const Op& op) { used_.insert(op.operands.begin(), op.operands.end()); });
   }
 
   Tape run() {
@@ -60,7 +67,8 @@ class Lowering {
   }
 
  private:
-  // --- slots -------------------------------------------------------------------------------------------
+  // --- slots
+  // -------------------------------------------------------------------------------------------
   static RtValue ref(View v) { return RtValue(std::make_shared<const View>(std::move(v))); }
 
   int32_t new_slot(RtValue value, bool known) {
@@ -68,7 +76,9 @@ class Lowering {
     known_.push_back(known);
     return static_cast<int32_t>(frame_.slots.size()) - 1;
   }
-  void define_known(const Value* v, RtValue value) { slot_of_[v] = new_slot(std::move(value), true); }
+  void define_known(const Value* v, RtValue value) {
+    slot_of_[v] = new_slot(std::move(value), true);
+  }
   int32_t define_unknown(const Value* v) { return slot_of_[v] = new_slot({}, false); }
 
   int32_t slot(const Value* v) const {
@@ -87,12 +97,14 @@ class Lowering {
   int64_t integer(const Value* v) const { return emulate::scalar(value(slot(v))).i; }
   const View& view(const Value* v) const { return emulate::view(value(slot(v))); }
 
-  // --- steps -------------------------------------------------------------------------------------------
+  // --- steps
+  // -------------------------------------------------------------------------------------------
   size_t here() const { return tape_.steps.size(); }
   void emit(Step s) { tape_.steps.push_back(std::move(s)); }
 
   // An instruction on slots for the op library.
-  int32_t instruction(const Op& op, const std::vector<int32_t>& operands, const std::vector<int32_t>& results) {
+  int32_t instruction(const Op& op, const std::vector<int32_t>& operands,
+                      const std::vector<int32_t>& results) {
     emulate::Program& p = tape_.program;
     Instr in{.kind = Instr::Kind::kOp, .op = &op};
     if (const auto it = sites_.find(&op); it != sites_.end()) in.target = it->second;
@@ -143,12 +155,15 @@ class Lowering {
     });
   }
 
-  // --- aliases -----------------------------------------------------------------------------------------
+  // --- aliases
+  // -----------------------------------------------------------------------------------------
   View resolve(const View& v) {
     View out;
     switch (aliases_.translate(v, out)) {
-      case AliasMap::Hit::kNone: return v;
-      case AliasMap::Hit::kInside: return out;
+      case AliasMap::Hit::kNone:
+        return v;
+      case AliasMap::Hit::kInside:
+        return out;
       case AliasMap::Hit::kPartly:
         materialise(v);
         return v;
@@ -180,7 +195,8 @@ class Lowering {
     });
   }
 
-  // --- control -----------------------------------------------------------------------------------------
+  // --- control
+  // -----------------------------------------------------------------------------------------
   // Lowers all ops but the terminator, which is returned.
   const Op* block(const ir::Block& b) {
     for (const auto& op : b.ops) {
@@ -190,7 +206,8 @@ class Lowering {
     return nullptr;
   }
   static bool is_terminator(OpCode c) {
-    return c == OpCode::kScfYield || c == OpCode::kTpuYield || c == OpCode::kFuncReturn || c == OpCode::kScfCondition;
+    return c == OpCode::kScfYield || c == OpCode::kTpuYield || c == OpCode::kFuncReturn ||
+           c == OpCode::kScfCondition;
   }
 
   bool dead(const Op& op) const {
@@ -205,21 +222,33 @@ class Lowering {
   void lower_op(const Op& op) {
     if (dead(op)) return;
     switch (op.code) {
-      case OpCode::kScfFor: return for_loop(op);
-      case OpCode::kScfIf: return branch(op);
-      case OpCode::kScfWhile: return while_loop(op);
-      case OpCode::kTpuRegion: return region(op);
-      case OpCode::kTpuEnqueueDma: return start_copy(op);
-      case OpCode::kTpuWaitDma: return wait_copy(op);
-      case OpCode::kTpuSemSignal: return signal(op);
-      case OpCode::kTpuSemWait: return wait_semaphore(op);
-      case OpCode::kTpuSemRead: return read_semaphore(op);
-      case OpCode::kTpuDelay: return;
-      default: break;
+      case OpCode::kScfFor:
+        return for_loop(op);
+      case OpCode::kScfIf:
+        return branch(op);
+      case OpCode::kScfWhile:
+        return while_loop(op);
+      case OpCode::kTpuRegion:
+        return region(op);
+      case OpCode::kTpuEnqueueDma:
+        return start_copy(op);
+      case OpCode::kTpuWaitDma:
+        return wait_copy(op);
+      case OpCode::kTpuSemSignal:
+        return signal(op);
+      case OpCode::kTpuSemWait:
+        return wait_semaphore(op);
+      case OpCode::kTpuSemRead:
+        return read_semaphore(op);
+      case OpCode::kTpuDelay:
+        return;
+      default:
+        break;
     }
     const Effect e = op.info().effect;
     if (e == Effect::kTrace) return;
-    if ((e == Effect::kPure || e == Effect::kView || e == Effect::kAlloc) && known(op)) return evaluate_now(op);
+    if ((e == Effect::kPure || e == Effect::kView || e == Effect::kAlloc) && known(op))
+      return evaluate_now(op);
     if (e == Effect::kWriteRef || e == Effect::kReadWriteRef) {
       for (const Value* v : op.operands) {
         if (v->type.is_memref() && known(v)) materialise(view(v));
@@ -256,7 +285,8 @@ class Lowering {
   void for_loop(const Op& op) {
     const bool bounds = known(op.operands[0]) && known(op.operands[1]) && known(op.operands[2]);
     if (bounds) {
-      const int64_t lo = integer(op.operands[0]), hi = integer(op.operands[1]), step = integer(op.operands[2]);
+      const int64_t lo = integer(op.operands[0]), hi = integer(op.operands[1]),
+                    step = integer(op.operands[2]);
       if (step <= 0) emulate::fault(op, "invalid_ir", "a loop whose step is not positive");
       const int64_t trips = hi > lo ? (hi - lo + step - 1) / step : 0;
       if (trips * count_ops(op) + static_cast<int64_t>(here()) <= options_.max_unrolled_steps) {
@@ -285,13 +315,15 @@ class Lowering {
     emit([from = std::move(from), to = std::move(to)](CoreRun& run) {
       std::vector<RtValue> values;
       for (int32_t s : from) values.push_back(run.frame.slots[static_cast<size_t>(s)]);
-      for (size_t i = 0; i < to.size(); ++i) run.frame.slots[static_cast<size_t>(to[i])] = std::move(values[i]);
+      for (size_t i = 0; i < to.size(); ++i)
+        run.frame.slots[static_cast<size_t>(to[i])] = std::move(values[i]);
       return Flow::kNext;
     });
   }
   void set_jump(size_t at, size_t target, int32_t unless) {
     tape_.steps[at] = [target, unless](CoreRun& run) {
-      if (unless >= 0 && emulate::scalar(run.frame.slots[static_cast<size_t>(unless)]).i != 0) return Flow::kNext;
+      if (unless >= 0 && emulate::scalar(run.frame.slots[static_cast<size_t>(unless)]).i != 0)
+        return Flow::kNext;
       run.pc = target;
       return Flow::kJump;
     };
@@ -315,14 +347,16 @@ class Lowering {
     emit([iv, step, head](CoreRun& run) {
       RtValue& v = run.frame.slots[static_cast<size_t>(iv)];
       const emulate::Scalar s = emulate::scalar(v);
-      v = emulate::make_int(s.elem, s.i + emulate::scalar(run.frame.slots[static_cast<size_t>(step)]).i);
+      v = emulate::make_int(s.elem,
+                            s.i + emulate::scalar(run.frame.slots[static_cast<size_t>(step)]).i);
       run.pc = head;
       return Flow::kJump;
     });
     const size_t end = here();
     tape_.steps[head] = [iv, hi, end](CoreRun& run) {
       const auto& slots = run.frame.slots;
-      if (emulate::scalar(slots[static_cast<size_t>(iv)]).i < emulate::scalar(slots[static_cast<size_t>(hi)]).i) {
+      if (emulate::scalar(slots[static_cast<size_t>(iv)]).i <
+          emulate::scalar(slots[static_cast<size_t>(hi)]).i) {
         return Flow::kNext;
       }
       run.pc = end;
@@ -390,7 +424,8 @@ class Lowering {
     --dynamic_;
   }
 
-  // --- composites --------------------------------------------------------------------------------------
+  // --- composites
+  // --------------------------------------------------------------------------------------
   bool composite(const Op& op) {
     const std::vector<Value*> values = ir::composite_operands(op);
     std::vector<BoundOperand> bound(values.size());
@@ -408,7 +443,8 @@ class Lowering {
         bound[i].integer = integer(v);
       }
     }
-    if (std::optional<KernelCall> call = all_known ? bind_kernel(op, bound, kernels_) : std::nullopt) {
+    if (std::optional<KernelCall> call =
+            all_known ? bind_kernel(op, bound, kernels_) : std::nullopt) {
       ++tape_.hand_kernels;
       emit([call = std::move(*call)](CoreRun&) {
         call();
@@ -418,7 +454,8 @@ class Lowering {
     }
     if (all_known) return false;  // a ref with gaps
     for (size_t i = 0; i < values.size(); ++i) {
-      // Whether a ref that is not known yet has gaps cannot be asked later: whole rows of a buffer have none.
+      // Whether a ref that is not known yet has gaps cannot be asked later: whole rows of a buffer
+      // have none.
       if (slots[i] >= 0 && values[i]->type.is_memref() && !whole_rows(values[i])) return false;
     }
     ++tape_.hand_kernels;
@@ -456,14 +493,17 @@ class Lowering {
     return whole_rows(op->operands[0]);
   }
 
-  // --- copies and semaphores -----------------------------------------------------------------------------
-  // Operand positions by segment (source, source semaphore, target, target semaphore, device).
+  // --- copies and semaphores
+  // ----------------------------------------------------------------------------- Operand positions
+  // by segment (source, source semaphore, target, target semaphore, device).
   struct DmaOperands {
     const Value *src, *sent, *dst, *done, *device;
   };
   static DmaOperands dma_operands(const Op& op) {
     const auto at = emulate::segments(op);
-    const auto get = [&](size_t i) { return at.size() > i + 1 && at[i + 1] > at[i] ? op.operands[at[i]] : nullptr; };
+    const auto get = [&](size_t i) {
+      return at.size() > i + 1 && at[i + 1] > at[i] ? op.operands[at[i]] : nullptr;
+    };
     return {get(0), get(1), get(2), get(3), get(4)};
   }
 
@@ -523,7 +563,8 @@ class Lowering {
     if (local && src.slot < 0 && dst.slot < 0) {
       const bool viewable = dynamic_ == 0 && src.view.buffer->read_only && is_linear(src.view) &&
                             is_linear(dst.view) && o.dst->type.space() == ir::Space::kVmem;
-      // Copies that were put off for the same place: one that is overwritten whole need never be made.
+      // Copies that were put off for the same place: one that is overwritten whole need never be
+      // made.
       for (const AliasMap::Alias& a : aliases_.take_overlapping(dst.view)) {
         if (!is_linear(dst.view) || !AliasMap::covers(dst.view, a)) copy_now(a.source, a.target);
       }
@@ -544,7 +585,8 @@ class Lowering {
     emit([=](CoreRun& run) {
       const int to = device.get(run);
       View target = dst.get(run);
-      target.buffer = &run.machine->cores[static_cast<size_t>(to)].buffers[static_cast<size_t>(target.buffer->site)];
+      target.buffer = &run.machine->cores[static_cast<size_t>(to)]
+                           .buffers[static_cast<size_t>(target.buffer->site)];
       const View& source = src.get(run);
       if (is_linear(source) && is_linear(target)) {
         std::memmove(bytes_of(target), bytes_of(source), static_cast<size_t>(target.num_bytes()));
@@ -558,10 +600,12 @@ class Lowering {
     });
   }
 
-  void wait_for(const Op& op, Place semaphore, Place amount_of, int32_t amount_slot, int64_t amount) {
+  void wait_for(const Op& op, Place semaphore, Place amount_of, int32_t amount_slot,
+                int64_t amount) {
     emit([=, &op](CoreRun& run) {
       int64_t need = amount;
-      if (amount_slot >= 0) need = emulate::scalar(run.frame.slots[static_cast<size_t>(amount_slot)]).i;
+      if (amount_slot >= 0)
+        need = emulate::scalar(run.frame.slots[static_cast<size_t>(amount_slot)]).i;
       if (amount_of.slot >= 0) need = amount_of.get(run).num_bytes();
       auto count = counter(semaphore.get(run), *run.machine, run.core->id);
       const int64_t have = count.load(std::memory_order_acquire);
@@ -591,12 +635,14 @@ class Lowering {
   void signal(const Op& op) {
     const auto at = emulate::segments(op);
     const Value* n = op.operands[at[1]];
-    const Device device = device_of(op, at.size() > 3 && at[3] > at[2] ? op.operands[at[2]] : nullptr);
+    const Device device =
+        device_of(op, at.size() > 3 && at[3] > at[2] ? op.operands[at[2]] : nullptr);
     const Place semaphore = place(op.operands[0]);
     const int32_t amount = known(n) ? -1 : slot(n);
     const int64_t fixed = known(n) ? integer(n) : 0;
     emit([=](CoreRun& run) {
-      const int64_t k = amount < 0 ? fixed : emulate::scalar(run.frame.slots[static_cast<size_t>(amount)]).i;
+      const int64_t k =
+          amount < 0 ? fixed : emulate::scalar(run.frame.slots[static_cast<size_t>(amount)]).i;
       add(run, semaphore.get(run), device.get(run), k);
       return Flow::kNext;
     });
@@ -606,7 +652,8 @@ class Lowering {
     const Place semaphore = place(op.operands[0]);
     const int32_t out = define_unknown(op.result());
     emit([=](CoreRun& run) {
-      const int64_t n = counter(semaphore.get(run), *run.machine, run.core->id).load(std::memory_order_acquire);
+      const int64_t n =
+          counter(semaphore.get(run), *run.machine, run.core->id).load(std::memory_order_acquire);
       run.frame.slots[static_cast<size_t>(out)] = emulate::make_int(ir::Elem::kI32, n);
       return Flow::kNext;
     });
@@ -630,8 +677,9 @@ class Lowering {
 
 }  // namespace
 
-std::expected<Tape, Diagnostics> lower(const emulate::Kernel& kernel, emulate::Machine& machine, int core,
-                                       const KernelTable& kernels, const LowerOptions& options) {
+std::expected<Tape, Diagnostics> lower(const emulate::Kernel& kernel, emulate::Machine& machine,
+                                       int core, const KernelTable& kernels,
+                                       const LowerOptions& options) {
   try {
     return Lowering(kernel, machine, core, kernels, options).run();
   } catch (emulate::Fault& f) {

@@ -1,7 +1,7 @@
-// Tape: a kernel lowered for one virtual core. A flat list of steps with jumps; everything that is known
-// when the kernel is loaded (scalars, refs, unrolled loops) has been worked out, so a step is a call of a
-// hand kernel, a memcpy, a semaphore update, or - for ops without a faster form - the op's function of the
-// emulator's library on the slots of a frame.
+// Tape: a kernel lowered for one virtual core. A flat list of steps with jumps; everything that is
+// known when the kernel is loaded (scalars, refs, unrolled loops) has been worked out, so a step is
+// a call of a hand kernel, a memcpy, a semaphore update, or - for ops without a faster form - the
+// op's function of the emulator's library on the slots of a frame.
 #pragma once
 
 #include <atomic>
@@ -32,9 +32,10 @@ struct Blocked {
 
 struct Tape {
   std::vector<Step> steps;
-  emulate::Program program;              // instructions of the generic steps and their slot lists
-  std::vector<emulate::RtValue> slots;   // at the start: known values are in it
-  int64_t hand_kernels = 0, copies = 0, views = 0, generic = 0;  // steps by kind; views cost nothing
+  emulate::Program program;             // instructions of the generic steps and their slot lists
+  std::vector<emulate::RtValue> slots;  // at the start: known values are in it
+  int64_t hand_kernels = 0, copies = 0, views = 0,
+          generic = 0;  // steps by kind; views cost nothing
 };
 
 // A core while it runs.

@@ -16,8 +16,8 @@ constexpr int64_t kBytesPerRow = kLanes * 4;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// What one more chunk costs beside its bytes, in rows: a wait drains the MXU pipeline, so a few large
-// chunks beat many small ones of the same total.
+// What one more chunk costs beside its bytes, in rows: a wait drains the MXU pipeline, so a few
+// large chunks beat many small ones of the same total.
 constexpr int64_t kChunkOverheadRows = 100;
 
 // One way to cut a matrix: panels per chunk and parts.
@@ -33,12 +33,13 @@ std::vector<Cut> cuts(const MatrixShape& m, int64_t max_rows) {
   for (int64_t parts = 1; parts <= m.k / 32; ++parts) {
     if (m.k % (32 * parts) != 0) continue;
     const int64_t kp = m.k / parts;
-    // Parts start at whole activation panels; otherwise the kernel would shift lanes for every part.
+    // Parts start at whole activation panels; otherwise the kernel would shift lanes for every
+    // part.
     if (parts > 1 && kp % kLanes != 0) continue;
     for (int64_t p = 1; p <= panels; ++p) {
       if (m.paired && p % 2 != 0) continue;
-      // A prime number of panels would leave one panel per chunk: up to 1/64 more of them, all zero, is
-      // the lesser evil.
+      // A prime number of panels would leave one panel per chunk: up to 1/64 more of them, all
+      // zero, is the lesser evil.
       const int64_t padded = round_up(panels, p);
       if ((padded - panels) * 64 > panels) continue;
       const int64_t rows = p * (code_rows(m.format, kp) + scale_rows(m.format, kp));
@@ -59,13 +60,15 @@ std::vector<Cut> cuts(const MatrixShape& m, int64_t max_rows) {
   return out;
 }
 
-// The cut that needs the fewest chunks of `chunk_rows`; on ties the one that reads less, then fewer parts
-// (they accumulate less often).
+// The cut that needs the fewest chunks of `chunk_rows`; on ties the one that reads less, then fewer
+// parts (they accumulate less often).
 std::optional<Cut> best_cut(const std::vector<Cut>& options, int64_t chunk_rows) {
   std::optional<Cut> best;
   for (const Cut& c : options) {
     if (c.used_rows > chunk_rows) continue;
-    const auto key = [](const Cut& x) { return std::tuple(x.chunks, x.used_rows * x.chunks, x.parts); };
+    const auto key = [](const Cut& x) {
+      return std::tuple(x.chunks, x.used_rows * x.chunks, x.parts);
+    };
     if (!best || key(c) < key(*best)) best = c;
   }
   return best;
@@ -75,10 +78,14 @@ std::optional<Cut> best_cut(const std::vector<Cut>& options, int64_t chunk_rows)
 
 const char* spelling(Format f) {
   switch (f) {
-    case Format::kBf16: return "bf16";
-    case Format::kQ8: return "q8";
-    case Format::kQ4: return "q4";
-    case Format::kQ4m: return "q4m";
+    case Format::kBf16:
+      return "bf16";
+    case Format::kQ8:
+      return "q8";
+    case Format::kQ4:
+      return "q4";
+    case Format::kQ4m:
+      return "q4m";
   }
   return "?";
 }
@@ -92,20 +99,26 @@ Result<Format> format_from_spelling(std::string_view s) {
 
 int64_t code_rows(Format f, int64_t kp) {
   switch (f) {
-    case Format::kBf16: return kp / 2;
-    case Format::kQ8: return kp / 4;
+    case Format::kBf16:
+      return kp / 2;
+    case Format::kQ8:
+      return kp / 4;
     case Format::kQ4:
-    case Format::kQ4m: return kp / 8;
+    case Format::kQ4m:
+      return kp / 8;
   }
   return 0;
 }
 
 int64_t scale_rows(Format f, int64_t kp) {
   switch (f) {
-    case Format::kBf16: return 0;
+    case Format::kBf16:
+      return 0;
     case Format::kQ8:
-    case Format::kQ4: return ceil_div(kp, 64);
-    case Format::kQ4m: return kp / 32;
+    case Format::kQ4:
+      return ceil_div(kp, 64);
+    case Format::kQ4m:
+      return kp / 32;
   }
   return 0;
 }

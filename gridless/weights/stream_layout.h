@@ -1,6 +1,6 @@
-// Layout of a core's weight stream: which matrix, panel and part is in which chunk. The format stands in
-// docs/weight_stream.md; this is the arithmetic of it, shared by the packer and by the blocks that
-// generate the step program.
+// Layout of a core's weight stream: which matrix, panel and part is in which chunk. The format
+// stands in docs/weight_stream.md; this is the arithmetic of it, shared by the packer and by the
+// blocks that generate the step program.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ struct MatrixLayout {
   int64_t used_rows() const {  // of one of its chunks
     return panels_per_chunk * (code_rows(shape.format, kp) + scale_rows(shape.format, kp));
   }
-  // Outputs behind column c of panel `panel`: {which of the pair (0 or 1), output}; output >= n: padding.
+  // Outputs behind column c of panel `panel`: {which of the pair (0 or 1), output}; output >= n:
+  // padding.
   struct Output {
     int half;
     int64_t index;
@@ -57,11 +58,12 @@ struct StreamLayout {
   int64_t total_chunks() const { return layers * chunks_per_layer + tail_chunks; }
   int64_t total_rows() const { return total_chunks() * chunk_rows; }
   int64_t total_bytes() const { return total_rows() * 512; }
-  int64_t used_bytes() const;  // without the unused rows at the end of chunks: what a CPU step reads
+  int64_t used_bytes()
+      const;  // without the unused rows at the end of chunks: what a CPU step reads
 };
 
-// Chooses chunk size, panels per chunk and parts so that as little as possible of the chunks is unused;
-// a chunk is at most `max_chunk_bytes` (and never smaller than one panel of 32 inputs).
+// Chooses chunk size, panels per chunk and parts so that as little as possible of the chunks is
+// unused; a chunk is at most `max_chunk_bytes` (and never smaller than one panel of 32 inputs).
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,
                                 const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes);
 

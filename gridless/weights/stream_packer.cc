@@ -93,9 +93,11 @@ class PanelReader {
       GRIDLESS_CHECK(at + r.count <= k && r.begin + r.count <= t.row_elements(), "{}", t.name);
       if (r.begin >= 0 && exact) {
         if (r.begin % kBlock != 0 || at % kBlock != 0 || r.count % kBlock != 0) {
-          return input_error("tensor {}: inputs {} to {} cut its blocks of 32; choose another core count, or --format "
-                             "bf16",
-                             t.name, r.begin, r.begin + r.count);
+          return input_error(
+              "tensor {}: inputs {} to {} cut its blocks of 32; choose another core count, or "
+              "--format "
+              "bf16",
+              t.name, r.begin, r.begin + r.count);
         }
         const ByteView bytes = t.row(source.row);
         for (int64_t g = 0; g < r.count / kBlock; ++g) {
@@ -109,10 +111,12 @@ class PanelReader {
     }
     if (exact) return {};
     if (f == Format::kBf16) {
-      for (int64_t i = 0; i < k; ++i) values_[static_cast<size_t>(column * k + i)] = to_bf16(line_[static_cast<size_t>(i)]);
+      for (int64_t i = 0; i < k; ++i)
+        values_[static_cast<size_t>(column * k + i)] = to_bf16(line_[static_cast<size_t>(i)]);
     } else {
       for (int64_t g = 0; g < k / kBlock; ++g) {
-        blocks_[static_cast<size_t>(column * (k / kBlock) + g)] = quantise_block(f, line_.data() + g * kBlock);
+        blocks_[static_cast<size_t>(column * (k / kBlock) + g)] =
+            quantise_block(f, line_.data() + g * kBlock);
       }
     }
     return {};
@@ -126,12 +130,14 @@ class PanelReader {
 };
 
 // Codes and scales of inputs [k0, k0 + kp) of the panel in `reader`.
-void write_panel(const MatrixLayout& m, int64_t k0, const PanelReader& reader, uint32_t* codes, uint32_t* scales) {
+void write_panel(const MatrixLayout& m, int64_t k0, const PanelReader& reader, uint32_t* codes,
+                 uint32_t* scales) {
   const Format f = m.shape.format;
   if (f == Format::kBf16) {
     for (int64_t i = 0; i < m.kp / 2; ++i) {
       for (int64_t c = 0; c < kLanes; ++c) {
-        const uint32_t low = reader.value(c, k0 + 2 * i).bits, high = reader.value(c, k0 + 2 * i + 1).bits;
+        const uint32_t low = reader.value(c, k0 + 2 * i).bits,
+                       high = reader.value(c, k0 + 2 * i + 1).bits;
         codes[i * kLanes + c] = low | high << 16;
       }
     }
@@ -191,7 +197,8 @@ Block quantise_block(Format f, const float* x) {
 
 Result<void> pack_matrix(const MatrixLayout& m, int64_t chunk_rows, const MatrixPlan& plan,
                          std::span<uint32_t> out) {
-  GRIDLESS_CHECK(static_cast<int64_t>(out.size()) == m.chunks() * chunk_rows * kLanes, "{}", m.shape.name);
+  GRIDLESS_CHECK(static_cast<int64_t>(out.size()) == m.chunks() * chunk_rows * kLanes, "{}",
+                 m.shape.name);
   std::ranges::fill(out, 0u);
   const int64_t code = code_rows(m.shape.format, m.kp), scale = scale_rows(m.shape.format, m.kp);
   PanelReader reader(m, plan);

@@ -1,8 +1,8 @@
 // Fills the weight stream of one core from checkpoint tensors (format: docs/weight_stream.md).
 //
-// A MatrixPlan says as data where a core's share of a matrix comes from: for every output the tensor and
-// row, for the inputs the columns. Slicing, fusing, reordering and padding of heads are all just row and
-// column numbers.
+// A MatrixPlan says as data where a core's share of a matrix comes from: for every output the
+// tensor and row, for the inputs the columns. Slicing, fusing, reordering and padding of heads are
+// all just row and column numbers.
 #pragma once
 
 #include <span>
@@ -30,10 +30,10 @@ struct MatrixPlan {
   std::vector<ColumnRange> columns;    // in input order; together at most k, zeros follow
 };
 
-// Packs all chunks of one matrix of one layer: `out` holds layout.chunks() * chunk_rows * 128 words and is
-// overwritten whole (unused rows become zero). A tensor whose blocks are those of the format is copied
-// code by code; others are converted, rounding once to bf16, or quantised per 32 inputs (scale f16).
-// Errors name the tensor: types that cannot be read, columns that cut a block.
+// Packs all chunks of one matrix of one layer: `out` holds layout.chunks() * chunk_rows * 128 words
+// and is overwritten whole (unused rows become zero). A tensor whose blocks are those of the format
+// is copied code by code; others are converted, rounding once to bf16, or quantised per 32 inputs
+// (scale f16). Errors name the tensor: types that cannot be read, columns that cut a block.
 Result<void> pack_matrix(const MatrixLayout& layout, int64_t chunk_rows, const MatrixPlan& plan,
                          std::span<uint32_t> out);
 

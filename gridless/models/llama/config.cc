@@ -11,13 +11,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-Result<int64_t> positive(const Json& config, const char* key, std::optional<int64_t> otherwise = {}) {
+Result<int64_t> positive(const Json& config, const char* key,
+                         std::optional<int64_t> otherwise = {}) {
   const auto it = config.find(key);
   if (it == config.end() || it->is_null()) {
     if (otherwise) return *otherwise;
     return input_error("the config has no '{}'", key);
   }
-  if (!it->is_number_integer() || it->get<int64_t>() <= 0 || it->get<int64_t>() > (int64_t{1} << 31)) {
+  if (!it->is_number_integer() || it->get<int64_t>() <= 0 ||
+      it->get<int64_t>() > (int64_t{1} << 31)) {
     return input_error("'{}' in the config is {}, not a positive integer", key, it->dump());
   }
   return it->get<int64_t>();
@@ -26,7 +28,8 @@ Result<int64_t> positive(const Json& config, const char* key, std::optional<int6
 Result<double> real(const Json& config, const char* key, double otherwise) {
   const auto it = config.find(key);
   if (it == config.end() || it->is_null()) return otherwise;
-  if (!it->is_number()) return input_error("'{}' in the config is {}, not a number", key, it->dump());
+  if (!it->is_number())
+    return input_error("'{}' in the config is {}, not a number", key, it->dump());
   return it->get<double>();
 }
 
@@ -36,7 +39,8 @@ Result<void> read_rope(const Json& config, LlamaConfig& out) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const auto it = config.find(key);
     if (it == config.end() || it->is_null()) continue;
-    if (!it->is_object()) return input_error("'{}' in the config is {}, not an object", key, it->dump());
+    if (!it->is_object())
+      return input_error("'{}' in the config is {}, not an object", key, it->dump());
     const Json& rope = *it;
     TRY(out.rope_theta, real(rope, "rope_theta", out.rope_theta));
     const std::string type = rope.value("rope_type", rope.value("type", std::string("default")));
@@ -45,8 +49,19 @@ Result<void> read_rope(const Json& config, LlamaConfig& out) {
       TRY(out.rope_linear_factor, real(rope, "factor", 1));
       continue;
     }
+    if (type ==
+        "factors") {  // what GGUF files hold in place of the parameters: one divisor per pair
+      for (const Json& f : rope.value("factors", Json::array())) {
+        if (!f.is_number() || f.get<double>() == 0)
+          return input_error("a RoPE factor is {}", f.dump());
+        out.rope_divisors.push_back(f.get<double>());
+      }
+      continue;
+    }
     if (type != "llama3") {
-      return input_error("RoPE scaling of type '{}' is not supported: default, linear and llama3 are", type);
+      return input_error(
+          "RoPE scaling of type '{}' is not supported: default, linear, llama3 and factors are",
+          type);
     }
     Llama3RopeScaling s;
     TRY(s.factor, real(rope, "factor", 8));
@@ -65,6 +80,7 @@ std::vector<float> LlamaConfig::rope_frequencies() const {
   for (int64_t i = 0; i < head_dim / 2; ++i) {
     double f = std::pow(rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
     f /= rope_linear_factor;
+    if (!rope_divisors.empty()) f /= rope_divisors[static_cast<size_t>(i)];
     if (rope_scaling) {
       const Llama3RopeScaling& s = *rope_scaling;
       const double wavelength = 2 * std::numbers::pi / f;
@@ -91,7 +107,8 @@ Result<LlamaConfig> llama_config(const Json& config) {
   }
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     if (config.contains(key) && config[key].is_boolean() && config[key].get<bool>()) {
-      return input_error("'{}' is set in the config: projections with biases are not supported", key);
+      return input_error("'{}' is set in the config: projections with biases are not supported",
+                         key);
     }
   }
   LlamaConfig out;
@@ -107,9 +124,15 @@ Result<LlamaConfig> llama_config(const Json& config) {
   TRY_VOID(read_rope(config, out));
   out.tied_head = config.value("tie_word_embeddings", false);
   if (out.heads % out.kv_heads != 0) {
-    return input_error("{} query heads do not divide among {} key/value heads", out.heads, out.kv_heads);
+    return input_error("{} query heads do not divide among {} key/value heads", out.heads,
+                       out.kv_heads);
   }
-  if (out.head_dim % 2 != 0) return input_error("head_dim {} is odd: RoPE rotates pairs", out.head_dim);
+  if (out.head_dim % 2 != 0)
+    return input_error("head_dim {} is odd: RoPE rotates pairs", out.head_dim);
+  if (!out.rope_divisors.empty() &&
+      static_cast<int64_t>(out.rope_divisors.size()) != out.head_dim / 2) {
+    return input_error("{} RoPE factors for a head of {}", out.rope_divisors.size(), out.head_dim);
+  }
   if (const auto it = config.find("eos_token_id"); it != config.end()) {
     if (it->is_number_integer()) out.eos.push_back(it->get<int64_t>());
     if (it->is_array()) {

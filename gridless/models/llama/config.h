@@ -1,5 +1,6 @@
-// Llama-family decoders (Touvron et al. 2023; Llama 3: Grattafiori et al. 2024): RMS norm, grouped-query
-// attention with RoPE, SwiGLU. Read from config.json or from GGUF metadata in the same terms.
+// Llama-family decoders (Touvron et al. 2023; Llama 3: Grattafiori et al. 2024): RMS norm,
+// grouped-query attention with RoPE, SwiGLU. Read from config.json or from GGUF metadata in the
+// same terms.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +24,19 @@ struct LlamaConfig {
   int64_t context = 0;  // positions the model was trained for
   double rms_eps = 1e-5, rope_theta = 10000;
   std::optional<Llama3RopeScaling> rope_scaling;
-  double rope_linear_factor = 1;  // "linear" scaling: positions divided by this
+  double rope_linear_factor = 1;      // "linear" scaling: positions divided by this
+  std::vector<double> rope_divisors;  // "factors" scaling of GGUF files: one per pair, or none
   bool tied_head = false;
   std::vector<int64_t> eos;  // end-of-text ids the config names
 
   int64_t group() const { return heads / kv_heads; }  // query heads per key/value head
-  // cos/sin frequency of pair i, in f32 as the reference implementations compute it: head_dim / 2 values.
+  // cos/sin frequency of pair i, in f32 as the reference implementations compute it: head_dim / 2
+  // values.
   std::vector<float> rope_frequencies() const;
 };
 
-// An error names the missing or unsupported key (other architectures, attention biases, other RoPE types).
+// An error names the missing or unsupported key (other architectures, attention biases, other RoPE
+// types).
 Result<LlamaConfig> llama_config(const nlohmann::json& config);
 LlamaConfig llama_config(const ModelFacts& facts);
 

@@ -23,7 +23,8 @@ Result<LlamaSharding> shard_llama(const LlamaConfig& config, int cores) {
     s.heads.heads = ceil_div(config.kv_heads, cores);
     s.heads.groups = config.group();
   } else {
-    // The least divisor of the core count that holds all heads; the cores of one head share its queries.
+    // The least divisor of the core count that holds all heads; the cores of one head share its
+    // queries.
     int64_t holders = config.kv_heads;
     while (cores % holders != 0) ++holders;
     s.cores_per_kv = cores / holders;

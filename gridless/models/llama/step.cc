@@ -28,7 +28,8 @@ Operands declare(Kernel& k, const LlamaConfig& m, const HeadShape& h, const Step
   io.rows.count = step.rows;
   io.rows.table = k.input("rows", Elem::kI32, {kRowFields, step.rows}, Space::kSmem);
   io.rows.pages = k.input("pages", Elem::kI32, {step.slots, step.slot_pages}, Space::kSmem);
-  k.input("keep", Elem::kI32, {step.slots}, Space::kSmem);  // only models with recurrent state read it
+  k.input("keep", Elem::kI32, {step.slots},
+          Space::kSmem);  // only models with recurrent state read it
   io.embedding = k.input("embedding", Elem::kF32, {m.vocab, n, kLanes});
   io.norms = k.input("norms", Elem::kF32, {2 * m.layers + 1, n, kLanes});
   io.frequencies = k.input("frequencies", Elem::kF32, {1, h.padded_half()});

@@ -10,8 +10,9 @@
 
 namespace gridless::models {
 
-// How the model is spread over cores. Query heads stay with their key/value head; key/value heads are
-// padded with zero heads when they do not divide, and repeated when there are more cores than heads.
+// How the model is spread over cores. Query heads stay with their key/value head; key/value heads
+// are padded with zero heads when they do not divide, and repeated when there are more cores than
+// heads.
 struct LlamaSharding {
   int cores = 1;
   blocks::HeadShape heads;  // of one core
@@ -33,11 +34,11 @@ Result<LlamaSharding> shard_llama(const LlamaConfig& config, int cores);
 
 // Everything about a step program beside the model.
 struct StepShape {
-  int64_t rows = 1;        // R
-  int64_t slots = 1;       // sequences that may be live
-  int64_t pages = 64;      // of 128 tokens, in all
-  int64_t slot_pages = 64;  // pages one sequence may use
-  int64_t candidates = 8;  // top-k candidates per row
+  int64_t rows = 1;                                      // R
+  int64_t slots = 1;                                     // sequences that may be live
+  int64_t pages = 64;                                    // of 128 tokens, in all
+  int64_t slot_pages = 64;                               // pages one sequence may use
+  int64_t candidates = 8;                                // top-k candidates per row
   weights::Format format = weights::Format::kBf16;       // of the layers' matrices
   weights::Format head_format = weights::Format::kBf16;  // of the LM head
   int64_t max_chunk_bytes = 4 << 20;

@@ -30,15 +30,15 @@ std::string head_name(const Checkpoint& c) {
 Result<void> check_shape(const Checkpoint& c, const std::string& name, std::vector<int64_t> shape) {
   TRY(const TensorView* t, c.require(name));
   if (t->shape != shape) {
-    return input_error("tensor {} has the shape {}, the config asks for {}", name, weights::shape_text(t->shape),
-                       weights::shape_text(shape));
+    return input_error("tensor {} has the shape {}, the config asks for {}", name,
+                       weights::shape_text(t->shape), weights::shape_text(shape));
   }
   return weights::check_readable(*t);
 }
 
 // Rows of one head of a projection; head -1 gives zeros. Half-split order is made by the caller.
-void add_rows(std::vector<RowSource>& out, const TensorView* t, int64_t head, int64_t head_dim, int64_t from,
-              int64_t count) {
+void add_rows(std::vector<RowSource>& out, const TensorView* t, int64_t head, int64_t head_dim,
+              int64_t from, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     out.push_back(head < 0 ? RowSource{} : RowSource{t, head * head_dim + from + i});
   }
@@ -58,7 +58,8 @@ class Planner {
   }
 
  private:
-  // G queries, key, value; queries and keys half-split: the first halves of all heads, then the second.
+  // G queries, key, value; queries and keys half-split: the first halves of all heads, then the
+  // second.
   Result<MatrixPlan> qkv(int64_t layer) const {
     TRY(const TensorView* q, c_.require(in_layer(layer, "self_attn.q_proj")));
     TRY(const TensorView* k, c_.require(in_layer(layer, "self_attn.k_proj")));
@@ -82,7 +83,8 @@ class Planner {
     MatrixPlan plan;
     for (int64_t i = 0; i < m_.hidden; ++i) plan.rows.push_back({o, i});
     for (const std::vector<int64_t>& group : heads_.q) {
-      for (int64_t head : group) plan.columns.push_back({head < 0 ? -1 : head * m_.head_dim, m_.head_dim});
+      for (int64_t head : group)
+        plan.columns.push_back({head < 0 ? -1 : head * m_.head_dim, m_.head_dim});
     }
     return plan;
   }
@@ -128,10 +130,14 @@ class Planner {
 
 Format native(const TensorView& t) {
   switch (t.dtype) {
-    case weights::Dtype::kQ8_0: return Format::kQ8;
-    case weights::Dtype::kQ4_0: return Format::kQ4;
-    case weights::Dtype::kQ4_1: return Format::kQ4m;
-    default: return Format::kBf16;
+    case weights::Dtype::kQ8_0:
+      return Format::kQ8;
+    case weights::Dtype::kQ4_0:
+      return Format::kQ4;
+    case weights::Dtype::kQ4_1:
+      return Format::kQ4m;
+    default:
+      return Format::kBf16;
   }
 }
 
@@ -149,7 +155,9 @@ Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
   if (c.find("lm_head.weight")) {
     TRY_VOID(check_shape(c, "lm_head.weight", {m.vocab, m.hidden}));
   } else if (!m.tied_head && !c.gguf()) {
-    return input_error("the checkpoint has no lm_head.weight, and its config does not tie the head to the embedding");
+    return input_error(
+        "the checkpoint has no lm_head.weight, and its config does not tie the head to the "
+        "embedding");
   }
   TRY_VOID(check_shape(c, "model.norm.weight", {m.hidden}));
   for (int64_t l = 0; l < m.layers; ++l) {
@@ -166,8 +174,9 @@ Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
   return {};
 }
 
-Result<void> pack_weights(const Checkpoint& checkpoint, const LlamaConfig& config, const LlamaSharding& sharding,
-                          const weights::StreamLayout& layout, int core, std::span<uint32_t> image) {
+Result<void> pack_weights(const Checkpoint& checkpoint, const LlamaConfig& config,
+                          const LlamaSharding& sharding, const weights::StreamLayout& layout,
+                          int core, std::span<uint32_t> image) {
   const Planner planner(checkpoint, config, sharding, core);
   const int64_t chunk_words = layout.chunk_rows * kLanes;
   const auto pack = [&](const MatrixLayout& m, int64_t layer, int64_t first_chunk) -> Result<void> {
@@ -187,11 +196,13 @@ Result<void> pack_weights(const Checkpoint& checkpoint, const LlamaConfig& confi
   return {};
 }
 
-Result<std::vector<float>> embedding_table(const Checkpoint& checkpoint, const LlamaConfig& config) {
+Result<std::vector<float>> embedding_table(const Checkpoint& checkpoint,
+                                           const LlamaConfig& config) {
   TRY(const TensorView* t, checkpoint.require("model.embed_tokens.weight"));
   const int64_t width = blocks::round_to_lanes(config.hidden);
   std::vector<float> out(static_cast<size_t>(config.vocab * width), 0.0f);
-  for (int64_t r = 0; r < config.vocab; ++r) TRY_VOID(weights::dequantise_row(*t, r, out.data() + r * width));
+  for (int64_t r = 0; r < config.vocab; ++r)
+    TRY_VOID(weights::dequantise_row(*t, r, out.data() + r * width));
   return out;
 }
 

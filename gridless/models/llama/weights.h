@@ -8,24 +8,29 @@
 
 namespace gridless::models {
 
-// The formats a checkpoint's matrices run in when nothing else is asked for: their own blocks where a
-// stream format holds them exactly, else bf16.
+// The formats a checkpoint's matrices run in when nothing else is asked for: their own blocks where
+// a stream format holds them exactly, else bf16.
 struct LlamaFormats {
   weights::Format layers, head;
 };
-Result<LlamaFormats> native_formats(const weights::Checkpoint& checkpoint, const LlamaConfig& config);
+Result<LlamaFormats> native_formats(const weights::Checkpoint& checkpoint,
+                                    const LlamaConfig& config);
 
-// Checks that every tensor is there with the shape the config asks for; an error names the first that is not.
+// Checks that every tensor is there with the shape the config asks for; an error names the first
+// that is not.
 Result<void> check_tensors(const weights::Checkpoint& checkpoint, const LlamaConfig& config);
 
 // Operand `weights` of one core: layout.total_rows() * 128 words.
 Result<void> pack_weights(const weights::Checkpoint& checkpoint, const LlamaConfig& config,
-                          const LlamaSharding& sharding, const weights::StreamLayout& layout, int core,
-                          std::span<uint32_t> image);
+                          const LlamaSharding& sharding, const weights::StreamLayout& layout,
+                          int core, std::span<uint32_t> image);
 
-// The operands that all cores share, in the shapes of the step program (f32, lanes beyond the width zero).
-Result<std::vector<float>> embedding_table(const weights::Checkpoint& checkpoint, const LlamaConfig& config);
-Result<std::vector<float>> norm_table(const weights::Checkpoint& checkpoint, const LlamaConfig& config);
+// The operands that all cores share, in the shapes of the step program (f32, lanes beyond the width
+// zero).
+Result<std::vector<float>> embedding_table(const weights::Checkpoint& checkpoint,
+                                           const LlamaConfig& config);
+Result<std::vector<float>> norm_table(const weights::Checkpoint& checkpoint,
+                                      const LlamaConfig& config);
 // Per half-split lane of the core's heads.
 std::vector<float> rope_lanes(const LlamaConfig& config, const blocks::HeadShape& heads);
 

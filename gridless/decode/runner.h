@@ -1,0 +1,88 @@
+// StepRunner: a loaded model that takes rows to logits, one launch per call, on the CPU engine or
+// on the emulator. It owns the weights, the caches and one program per row count.
+//
+// Launch contract: docs/launch_contract.md. Rows may belong to one sequence (prefill chunk,
+// verification: consecutive positions) or to different ones. What a row computes depends neither on
+// how many rows a launch has nor on the others.
+//
+// Not thread-safe: one launch at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gridless/base/cpu_features.h"
+#include "gridless/base/error.h"
+#include "gridless/models/llama/weights.h"
+
+namespace gridless::decode {
+
+enum class EngineKind { kCpu, kEmulate };
+
+struct RunnerOptions {
+  int cores = 1;    // virtual cores the model is spread over
+  int threads = 1;  // workers that run them (CPU engine)
+  EngineKind engine = EngineKind::kCpu;
+  Isa isa = active_isa();
+  std::optional<weights::Format> format;  // of all matrices; default: what the checkpoint holds
+  int64_t slots = 1;                      // sequences that may be live at once
+  int64_t context = 2048;                 // tokens a sequence may reach; rounded up to pages of 128
+  int64_t max_rows = 64;                  // largest launch
+};
+
+struct Row {
+  int32_t token = 0;
+  int32_t slot = 0;
+  int32_t position = 0;
+};
+
+// A candidate for the next token.
+struct Candidate {
+  int32_t id = 0;
+  float logit = 0;
+};
+
+class StepRunner {
+ public:
+  // Loads and packs; `progress` is called with the fraction done, from 0 to 1.
+  static Result<std::unique_ptr<StepRunner>> load(
+      const weights::Checkpoint& checkpoint, const RunnerOptions& options,
+      const std::function<void(double)>& progress = nullptr);
+  // Random weights of a shape, for benchmarks: values are finite and small, nothing else is
+  // promised.
+  static Result<std::unique_ptr<StepRunner>> random(const models::LlamaConfig& config,
+                                                    const RunnerOptions& options);
+  ~StepRunner();
+
+  // One launch of rows.size() <= max_rows rows. Positions of a slot must continue what it holds, or
+  // overwrite its tail. Errors: context or page table exceeded, a fault of the engine.
+  Result<void> step(std::span<const Row> rows);
+
+  // Of the last launch.
+  int32_t argmax(int64_t row) const;
+  std::vector<Candidate> candidates(int64_t row) const;  // descending
+  void logits(int64_t row, std::span<float> out) const;  // vocab entries
+
+  // Forgets the tokens of a slot from `position` on and frees their pages.
+  void truncate(int64_t slot, int64_t position);
+
+  const models::LlamaConfig& config() const;
+  const RunnerOptions& options() const;
+  models::LlamaFormats formats() const;
+  // Bytes of weights and state that one launch with one row at `position` reads, all cores
+  // together.
+  int64_t bytes_per_step(int64_t position) const;
+  int64_t weight_bytes() const;
+
+ private:
+  class Impl;
+  explicit StepRunner(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gridless::decode
