@@ -8,6 +8,7 @@
 #include "gridless/emulate/fault.h"
 #include "gridless/emulate/grid.h"
 #include "gridless/emulate/machine.h"
+#include "gridless/ir/verifier.h"
 
 namespace gridless::emulate {
 namespace {
@@ -238,6 +239,8 @@ class Launch {
 }  // namespace
 
 std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, ir::Call call) {
+  Diagnostics wrong = ir::verify(module);
+  if (has_errors(wrong)) return std::unexpected(std::move(wrong));
   auto kernel = make_kernel(module, std::move(call));
   if (!kernel) return std::unexpected(std::move(kernel.error()));
   return Emulator(std::move(*kernel));

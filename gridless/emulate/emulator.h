@@ -39,7 +39,7 @@ struct Report {
 
 class Emulator {
  public:
-  // `module` must outlive the emulator.
+  // Verifies and flattens. `module` must outlive the emulator.
   static std::expected<Emulator, Diagnostics> create(const ir::Module& module, ir::Call call);
 
   const ir::Call& call() const { return kernel_.call; }
@@ -58,9 +58,9 @@ struct CallResult {
   std::vector<std::vector<std::byte>> outputs;  // per result, cores one after another
 };
 
-// Verifies nothing, flattens, runs: `inputs` holds per operand the bytes of all cores one after
-// another. Errors: wrong number or size of inputs. A kernel that cannot be set up at all comes back
-// as a report with diagnostics and finished == false.
+// One launch of a kernel in memory of its own: `inputs` holds per operand the bytes of all cores
+// one after another. Errors: wrong number or size of inputs. A kernel that cannot be set up at all
+// comes back as a report with diagnostics and finished == false.
 Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int cores,
                             std::span<const std::span<const std::byte>> inputs,
                             const Options& options = {});

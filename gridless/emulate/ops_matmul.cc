@@ -98,26 +98,46 @@ void accumulate(int64_t m, int64_t n, int64_t k, const float* lhs, const float* 
 }
 #endif
 
-RtValue integer_matmul(const ir::Op& op, const std::vector<int64_t>& lp,
-                       const std::vector<int64_t>& rp, const std::vector<int64_t>& op_places,
-                       Args args, int64_t b, int64_t m, int64_t n, int64_t k) {
-  Vector out(op.result()->type);
-  const auto y = out.mutable_i();
-  const auto x = vector(*args[0]).i(), w = vector(*args[1]).i(), acc = vector(*args[2]).i();
-  for (int64_t g = 0; g < b; ++g) {
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t c = 0; c < n; ++c) {
-        const auto at = static_cast<size_t>(op_places[static_cast<size_t>((g * m + i) * n + c)]);
-        auto sum = static_cast<uint32_t>(acc[at]);
-        for (int64_t j = 0; j < k; ++j) {
-          const int32_t a = x[static_cast<size_t>(lp[static_cast<size_t>((g * m + i) * k + j)])];
-          const int32_t v = w[static_cast<size_t>(rp[static_cast<size_t>((g * k + j) * n + c)])];
-          sum += static_cast<uint32_t>(a) * static_cast<uint32_t>(v);
-        }
-        y[at] = static_cast<int32_t>(sum);
-      }
-    }
+// The elements of x in the row-major order of `dims`.
+template <typename T>
+std::vector<T> arranged(std::span<const T> x, const Shape& shape, const Dims& dims) {
+  if (std::ranges::is_sorted(dims)) return {x.begin(), x.end()};
+  std::vector<T> out;
+  out.reserve(x.size());
+  for (int64_t at : places(shape, dims)) out.push_back(x[static_cast<size_t>(at)]);
+  return out;
+}
+
+// And back: y[place] = the next element.
+template <typename T>
+void put_back(const std::vector<T>& from, std::span<T> y, const Shape& shape, const Dims& dims) {
+  if (std::ranges::is_sorted(dims)) {
+    std::ranges::copy(from, y.begin());
+    return;
   }
+  size_t next = 0;
+  for (int64_t at : places(shape, dims)) y[static_cast<size_t>(at)] = from[next++];
+}
+
+// As matmul_accumulate, modulo 2^32.
+void matmul_accumulate(int64_t m, int64_t n, int64_t k, const int32_t* lhs, const int32_t* rhs,
+                       int32_t* acc) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < k; ++j)
+      for (int64_t c = 0; c < n; ++c)
+        acc[i * n + c] = static_cast<int32_t>(static_cast<uint32_t>(acc[i * n + c]) +
+                                              static_cast<uint32_t>(lhs[i * k + j]) *
+                                                  static_cast<uint32_t>(rhs[j * n + c]));
+}
+
+// An operand as floats, rounded to what the unit multiplies.
+std::vector<float> float_operand(const Vector& v, const Dims& dims, bool keep_f32) {
+  if (!v.is_float()) {
+    const auto ints = arranged(v.i(), v.shape(), dims);
+    return {ints.begin(), ints.end()};
+  }
+  std::vector<float> out = arranged(v.f(), v.shape(), dims);
+  if (v.elem() == Elem::kF32 && !keep_f32) round_to(Elem::kBf16, out);
   return out;
 }
 
@@ -146,8 +166,8 @@ RtValue PureOps::TpuMatmul(const ir::Op& op) const {
           "tpu.matmul: " + lhs.type().str() + " and " + rhs.type().str() + " do not give " +
               acc.type().str());
   }
-  const auto lp = places(lhs.shape(), joined(dims.lhs_batch, dims.lhs_free, dims.lhs_contract));
-  const auto rp = places(rhs.shape(), joined(dims.rhs_batch, dims.rhs_contract, dims.rhs_free));
+  const Dims lhs_dims = joined(dims.lhs_batch, dims.lhs_free, dims.lhs_contract);
+  const Dims rhs_dims = joined(dims.rhs_batch, dims.rhs_contract, dims.rhs_free);
   // Where batch, M and N dimensions stand in the result.
   const auto position = [&](int64_t side, int64_t d) -> int64_t {
     for (size_t p = 0; p + 1 < dims.order.size(); p += 2)
@@ -158,28 +178,27 @@ RtValue PureOps::TpuMatmul(const ir::Op& op) const {
   for (int64_t d : dims.lhs_batch) out_dims.push_back(position(0, d));
   for (int64_t d : dims.lhs_free) out_dims.push_back(position(0, d));
   for (int64_t d : dims.rhs_free) out_dims.push_back(position(1, d));
-  const auto op_places = places(acc.shape(), out_dims);
-  if (!acc.is_float()) return integer_matmul(op, lp, rp, op_places, args, b, m, n, k);
 
+  Vector out(op.result()->type);
+  if (!acc.is_float()) {
+    const auto x = arranged(lhs.i(), lhs.shape(), lhs_dims);
+    const auto w = arranged(rhs.i(), rhs.shape(), rhs_dims);
+    auto sum = arranged(acc.i(), acc.shape(), out_dims);
+    for (int64_t g = 0; g < b; ++g)
+      matmul_accumulate(m, n, k, x.data() + g * m * k, w.data() + g * k * n,
+                        sum.data() + g * m * n);
+    put_back(sum, out.mutable_i(), acc.shape(), out_dims);
+    return out;
+  }
   const std::string_view precision = op.text_attr("precision");
   const bool keep_f32 = precision.find("fp32") != std::string_view::npos ||
                         precision.find("bf16x3") != std::string_view::npos;
-  const auto arrange = [&](const Vector& v, const std::vector<int64_t>& from) {
-    std::vector<float> out(from.size());
-    for (size_t e = 0; e < from.size(); ++e)
-      out[e] = v.is_float() ? v.f()[static_cast<size_t>(from[e])]
-                            : static_cast<float>(v.i()[static_cast<size_t>(from[e])]);
-    if (v.elem() == Elem::kF32 && !keep_f32) round_to(Elem::kBf16, out);
-    return out;
-  };
-  const std::vector<float> x = arrange(lhs, lp), w = arrange(rhs, rp);
-  std::vector<float> sum(op_places.size());
-  for (size_t e = 0; e < sum.size(); ++e) sum[e] = acc.f()[static_cast<size_t>(op_places[e])];
+  const auto x = float_operand(lhs, lhs_dims, keep_f32);
+  const auto w = float_operand(rhs, rhs_dims, keep_f32);
+  auto sum = arranged(acc.f(), acc.shape(), out_dims);
   for (int64_t g = 0; g < b; ++g)
     matmul_accumulate(m, n, k, x.data() + g * m * k, w.data() + g * k * n, sum.data() + g * m * n);
-  Vector out(op.result()->type);
-  for (size_t e = 0; e < sum.size(); ++e)
-    out.mutable_f()[static_cast<size_t>(op_places[e])] = sum[e];
+  put_back(sum, out.mutable_f(), acc.shape(), out_dims);
   round_to(out.elem(), out.mutable_f());
   return out;
 }

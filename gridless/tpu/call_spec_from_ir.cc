@@ -11,10 +11,14 @@ OperandSpec operand(const ir::CallArg& arg) {
 
 ir::Space space_in_ir(Space space) {
   switch (space) {
-    case Space::kHbm: return ir::Space::kHbm;
-    case Space::kVmem: return ir::Space::kVmem;
-    case Space::kSmem: return ir::Space::kSmem;
-    case Space::kAny: break;
+    case Space::kHbm:
+      return ir::Space::kHbm;
+    case Space::kVmem:
+      return ir::Space::kVmem;
+    case Space::kSmem:
+      return ir::Space::kSmem;
+    case Space::kAny:
+      break;
   }
   return ir::Space::kAny;
 }
@@ -25,7 +29,7 @@ Result<std::vector<ir::CallArg>> ir_args(const std::vector<OperandSpec>& specs,
   for (const OperandSpec& spec : specs) {
     const auto elem = ir::elem_from_spelling(spec.dtype);
     if (!elem) return input_error("call.json: unknown dtype \"{}\"", spec.dtype);
-    args.push_back({prefix + std::to_string(args.size()),
+    args.push_back({fmt::format("{}{}", prefix, args.size()),
                     ir::Type::memref(spec.shape, *elem, space_in_ir(spec.space))});
   }
   return args;
