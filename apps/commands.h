@@ -12,6 +12,11 @@ void add_models(CLI::App& app, int& exit_code);
 
 // Looking at weights.
 void add_inspect(CLI::App& app, int& exit_code);
+
+// Text on its way in and out of a model.
+void add_tokenize(CLI::App& app, int& exit_code);
+void add_render(CLI::App& app, int& exit_code);
+
 // Kernels: run one on data, compile one for TPU.
 void add_exec(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);

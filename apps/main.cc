@@ -25,6 +25,8 @@ void register_commands(CLI::App& app, int& exit_code) {
   add_inspect(app, exit_code);
 
   // Text on its way in and out of a model.
+  add_tokenize(app, exit_code);
+  add_render(app, exit_code);
 
   // Kernels: run one on data, compile one for TPU.
   add_exec(app, exit_code);

@@ -28,7 +28,7 @@ V tojson(In& in, const V& v, ArgReader& a) {
     if (!indent->is_integral() || indent->as_int() > 64)
       throw Fault{"tojson: indent must be an integer up to 64"};
     style.indent = static_cast<int>(std::max<int64_t>(indent->as_int(), 0));
-    style.item_separator = ",";
+    style.item_separator = std::string(1, ',');
   }
   if (const auto separators = a.maybe("separators"); separators && !separators->is_none()) {
     const std::vector<V> pair = in.elements(*separators);
