@@ -78,7 +78,11 @@ int run(const Arguments& args) {
 void add_exec(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("exec", "Run a kernel on data");
   const auto args = std::make_shared<Arguments>();
-  command->add_option("TARGET", args->target, "The body of a kernel as text (.mlir)")->required();
+  command
+      ->add_option(
+          "TARGET", args->target,
+          "kernel:NAME[?key=value&...] of the gallery, or the body of a kernel as text (.mlir)")
+      ->required();
   command
       ->add_option("--inputs", args->inputs,
                    "Tensors in0, in1, ... in call order, or by the operands' names; with several "
@@ -101,10 +105,11 @@ void add_exec(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"emulate"}))
       ->capture_default_str();
   command->add_flag("--json", args->json, "Print one JSON object");
-  set_examples(command,
-               {"gridless exec kernel.mlir --inputs in.safetensors --outputs out.safetensors",
-                "gridless exec ring.mlir --call call.json --inputs in.safetensors "
-                "--outputs out.safetensors --cores 4 --json"});
+  set_examples(
+      command,
+      {"gridless exec kernel:05_matmul?k=1024 --inputs in.safetensors --outputs out.safetensors",
+       "gridless exec ring.mlir --call call.json --inputs in.safetensors "
+       "--outputs out.safetensors --cores 4 --json"});
   command->callback([args, &exit_code] { exit_code = run(*args); });
 }
 

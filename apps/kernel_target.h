@@ -8,8 +8,9 @@
 
 namespace gridless::apps {
 
-// A path to a Mosaic body in text form (.mlir). `call_file` gives its operands and results; empty:
-// the call.json beside it. Errors name the file and, for text that does not parse, line and column.
+// kernel:NAME[?key=value&...], a kernel of the gallery; or a path to a Mosaic body in text form
+// (.mlir), where `call_file` gives its operands and results; empty: the call.json beside it. Errors
+// name the file and, for text that does not parse, line and column.
 Result<ir::Program> load_kernel(const std::string& target, const std::string& call_file);
 
 }  // namespace gridless::apps

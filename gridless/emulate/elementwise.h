@@ -1,12 +1,23 @@
 // Loops over the elements of scalars and vectors, in the canonical forms of value.h.
 #pragma once
 
+#include <cmath>
 #include <type_traits>
 
 #include "gridless/emulate/codec.h"
 #include "gridless/emulate/pure_ops.h"
 
 namespace gridless::emulate {
+
+// NaN if either is NaN, and -0 < +0: maximum and minimum of IEEE 754-2019.
+inline float maximum(float a, float b) {
+  if (a != a || b != b) return a + b;
+  return a == b ? (std::signbit(a) ? b : a) : (a > b ? a : b);
+}
+inline float minimum(float a, float b) {
+  if (a != a || b != b) return a + b;
+  return a == b ? (std::signbit(a) ? a : b) : (a < b ? a : b);
+}
 
 // f(float...) -> float, rounded once to the result format.
 template <typename F>

@@ -24,19 +24,8 @@ RtValue PureOps::ArithNegf(const ir::Op& op) const {
   return map_float(op, args, [](float a) { return -a; });
 }
 
-// maximumf and minimumf hand a NaN on and hold -0 < +0, as IEEE 754-2019 has it.
-RtValue PureOps::ArithMaximumf(const ir::Op& op) const {
-  return map_float(op, args, [](float a, float b) {
-    if (a != a || b != b) return a + b;
-    return a == b ? (std::signbit(a) ? b : a) : (a > b ? a : b);
-  });
-}
-RtValue PureOps::ArithMinimumf(const ir::Op& op) const {
-  return map_float(op, args, [](float a, float b) {
-    if (a != a || b != b) return a + b;
-    return a == b ? (std::signbit(a) ? a : b) : (a < b ? a : b);
-  });
-}
+RtValue PureOps::ArithMaximumf(const ir::Op& op) const { return map_float(op, args, maximum); }
+RtValue PureOps::ArithMinimumf(const ir::Op& op) const { return map_float(op, args, minimum); }
 
 RtValue PureOps::ArithCmpf(const ir::Op& op) const {
   const int64_t predicate = op.int_attr("predicate");

@@ -3,8 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "gridless/emulate/codec.h"
-#include "gridless/emulate/pure_ops.h"
+#include "gridless/emulate/elementwise.h"
 
 namespace gridless::emulate {
 namespace {
@@ -64,9 +63,6 @@ void fold(const Shape& shape, const std::vector<bool>& reduced, std::span<const 
   reduce_into(shape, reduced, [&](size_t o, size_t k) { y[o] = f(y[o], x[k]); });
 }
 
-float max_float(float a, float b) { return a != a || b != b ? a + b : std::max(a, b); }
-float min_float(float a, float b) { return a != a || b != b ? a + b : std::min(a, b); }
-
 }  // namespace
 
 RtValue PureOps::VectorMultiReduction(const ir::Op& op) const {
@@ -94,10 +90,10 @@ RtValue PureOps::VectorMultiReduction(const ir::Op& op) const {
         fold(in.shape(), reduced, x, y, [](float a, float b) { return a * b; });
         break;
       case Kind::kMax:
-        fold(in.shape(), reduced, x, y, max_float);
+        fold(in.shape(), reduced, x, y, maximum);
         break;
       case Kind::kMin:
-        fold(in.shape(), reduced, x, y, min_float);
+        fold(in.shape(), reduced, x, y, minimum);
         break;
       default:
         fault(op, "invalid_ir",

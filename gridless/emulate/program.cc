@@ -155,7 +155,9 @@ class Flattener {
     const std::vector<int32_t> values(carried.begin() + 1, carried.end());
     emit(Kind::kForEnter, &op, in, carried);
     const int32_t test = emit(Kind::kForTest, &op, {carried[0], in[1]}, {});
+    const size_t first = p_.sites.size();
     block(body, [&](const ir::Op& yield) {
+      end_scope(op, first);  // a round that allocates gets its memory anew
       std::vector<int32_t> next = {carried[0], in[2]};
       for (int32_t s : slots_of(yield.operands)) next.push_back(s);
       emit(Kind::kForNext, &op, next, carried, test);
@@ -207,12 +209,17 @@ class Flattener {
   }
 
   void region_op(const ir::Op& op) {
-    const auto first = static_cast<int32_t>(p_.sites.size());
+    const size_t first = p_.sites.size();
     block(op.body(), [&](const ir::Op& yield) {
       emit(Kind::kMove, &op, slots_of(yield.operands), slots_of(op.results));
     });
-    const auto last = static_cast<int32_t>(p_.sites.size());
-    if (last > first) emit(Kind::kScopeEnd, &op, {first_site_ + first, first_site_ + last}, {});
+    end_scope(op, first);
+  }
+
+  void end_scope(const ir::Op& op, size_t first) {
+    const auto from = first_site_ + static_cast<int32_t>(first);
+    const auto to = first_site_ + static_cast<int32_t>(p_.sites.size());
+    if (to > from) emit(Kind::kScopeEnd, &op, {from, to}, {});
   }
 
   // After a loop: what its arguments still hold.
