@@ -1,0 +1,124 @@
+// The CPU engine runs every program as the emulator does, to the bit, on any number of workers.
+#include "gridless/cpu/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "gridless/ir/text.h"
+#include "gridless/tpu/compile_kernel.h"
+#include "gridless/weights/safetensors.h"
+#include "kernels/gallery.h"
+#include "tests/cpu/run_program.h"
+
+namespace gridless::cpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+void expect_engines_agree(const ir::Program& program, const PerCoreBytes& inputs) {
+  for (const int launches : {1, 2}) {
+    const Ran expected = run_emulated(program, inputs, launches);
+    ASSERT_EQ(to_string(expected.diagnostics), "");
+    for (const int threads : {1, 2}) {
+      EXPECT_TRUE(same_results(expected, run_cpu(program, inputs, {.threads = threads}, launches)))
+          << threads << " workers, " << launches << " launches";
+    }
+  }
+}
+
+class GalleryOnCpu : public testing::TestWithParam<std::string> {};
+
+TEST_P(GalleryOnCpu, GivesTheBitsOfTheEmulator) {
+  const kernels::Lesson& lesson = **kernels::find_lesson(GetParam());
+  const auto options = lesson.with();
+  const kernels::Built program = lesson.build(*options);
+  ASSERT_TRUE(program) << to_string(program.error());
+  PerCoreBytes inputs;
+  for (const auto& core : lesson.inputs(*options, 3)) {
+    inputs.emplace_back();
+    for (const kernels::Array& a : core) inputs.back().push_back(a.bytes());
+  }
+  expect_engines_agree(*program, inputs);
+}
+
+std::vector<std::string> lesson_names() {
+  std::vector<std::string> out;
+  for (const kernels::Lesson& l : kernels::lessons()) out.push_back(l.name);
+  return out;
+}
+INSTANTIATE_TEST_SUITE_P(Lessons, GalleryOnCpu, testing::ValuesIn(lesson_names()),
+                         [](const auto& info) { return info.param; });
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+fs::path corpus() { return fs::path(GRIDLESS_TEST_DATA) / "corpus"; }
+
+// Clean kernels of the corpus without a grid (the engine refuses grids, see below).
+std::vector<std::string> corpus_names(bool with_grid) {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(corpus())) {
+    if (!fs::exists(entry.path() / "meta.json")) continue;
+    if (nlohmann::json::parse(read(entry.path() / "meta.json"))["verdict"] != "clean") continue;
+    const auto module = ir::parse(read(entry.path() / "module.mlir"), "module.mlir");
+    bool grid = false;
+    ir::walk(*module->top, [&](const ir::Op& op) { grid |= op.find("iteration_bounds") != nullptr; });
+    if (grid == with_grid) out.push_back(entry.path().filename());
+  }
+  std::ranges::sort(out);
+  return out;
+}
+
+struct CorpusKernel {
+  ir::Program program;
+  PerCoreBytes inputs;
+
+  explicit CorpusKernel(const std::string& name) {
+    auto module = ir::parse(read(corpus() / name / "module.mlir"), "module.mlir");
+    program.module = std::move(*module);
+    const auto spec = tpu::parse_call_json(read(corpus() / name / "call.json"));
+    program.call = *tpu::ir_call(*spec);
+    const std::string data = read(corpus() / name / "data.safetensors");
+    const auto tensors =
+        weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
+    const auto cores = static_cast<size_t>(program.call.cores);
+    inputs.resize(cores);
+    for (size_t i = 0; i < program.call.operands.size(); ++i) {
+      const auto* t = tensors->find("in" + std::to_string(i));
+      const auto* begin = reinterpret_cast<const std::byte*>(t->stored.data());
+      const size_t each = t->stored.size() / cores;
+      for (size_t c = 0; c < cores; ++c)
+        inputs[c].emplace_back(begin + c * each, begin + (c + 1) * each);
+    }
+  }
+};
+
+class CorpusOnCpu : public testing::TestWithParam<std::string> {};
+
+TEST_P(CorpusOnCpu, GivesTheBitsOfTheEmulator) {
+  const CorpusKernel kernel(GetParam());
+  expect_engines_agree(kernel.program, kernel.inputs);
+}
+INSTANTIATE_TEST_SUITE_P(Clean, CorpusOnCpu, testing::ValuesIn(corpus_names(false)),
+                         [](const auto& info) { return info.param; });
+
+TEST(Engine, RefusesAGrid) {
+  const std::vector<std::string> names = corpus_names(true);
+  ASSERT_FALSE(names.empty());
+  const CorpusKernel kernel(names[0]);
+  const Ran ran = run_cpu(kernel.program, kernel.inputs);
+  ASSERT_EQ(ran.diagnostics.size(), 1u);
+  EXPECT_THAT(ran.diagnostics[0].message, testing::HasSubstr("without a grid"));
+}
+
+}  // namespace
+}  // namespace gridless::cpu
