@@ -11,7 +11,8 @@ inline constexpr int kLineWords = 16;
 
 // Once per line of the stream. The hardware's own prefetch stops at pages and leaves a quarter of
 // the bandwidth unused; a far one into L2 and a near one into L1 were the best of the distances
-// tried (bench/dot_bench: q8 from 9.9 to 14.4 GB/s, bf16 from 13 to 16.8).
+// tried (bench/dot_bench: q8 from 9.9 to 14.4 GB/s, bf16 from 13 to 16.8). Prefetching beyond the end
+// of a mapping does nothing.
 inline void prefetch_stream(const uint32_t* words) {
   _mm_prefetch(reinterpret_cast<const char*>(words + 1024), _MM_HINT_T1);
   _mm_prefetch(reinterpret_cast<const char*>(words + 256), _MM_HINT_T0);
@@ -23,8 +24,8 @@ struct Bf16 {
   static constexpr bool kScaled = false, kMin = false;
   static int64_t scale_rows(int64_t) { return 0; }
   template <int J>
-  static F code(I w) {
-    return J == 0 ? bf16_low(w) : bf16_high(w);
+  static F code(const uint32_t* w) {
+    return J == 0 ? bf16_low(load_words(w)) : bf16_high(load_words(w));
   }
 };
 struct Q8 {
@@ -32,7 +33,7 @@ struct Q8 {
   static constexpr bool kScaled = true, kMin = false;
   static int64_t scale_rows(int64_t kp) { return (kp + 63) / 64; }
   template <int J>
-  static F code(I w) {
+  static F code(const uint32_t* w) {
     return byte_code<J>(w);
   }
 };
@@ -41,7 +42,7 @@ struct Q4 {
   static constexpr bool kScaled = true, kMin = false;
   static int64_t scale_rows(int64_t kp) { return (kp + 63) / 64; }
   template <int J>
-  static F code(I w) {
+  static F code(const uint32_t* w) {
     return nibble_code<J>(w);
   }
 };
@@ -122,7 +123,7 @@ inline void group_of_one(const uint32_t* codes, const uint32_t* scales, int64_t 
 #pragma GCC unroll 8
     for (int v = 0; v < kAccumulators; ++v) {
       if (v * kWidth % kLineWords == 0) prefetch_stream(words + v * kWidth);
-      const I w = load_words(words + v * kWidth);
+      const uint32_t* w = words + v * kWidth;
       unrolled<0, Format::kInputs>([&]<int J>() {
         part[v] = fma(inputs[J], Format::template code<J>(w), part[v]);
       });
@@ -173,7 +174,8 @@ inline void unpack_group(const uint32_t* codes, const uint32_t* scales, int64_t 
     float* weights = to.weights + i * Format::kInputs * kLanes;
 #pragma GCC unroll 4
     for (int c = 0; c < kLanes; c += kWidth) {
-      const I w = load_words(codes + i * kLanes + c);
+      const uint32_t* w = codes + i * kLanes + c;
+      if (c % kLineWords == 0) prefetch_stream(w);
       unrolled<0, Format::kInputs>([&]<int J>() {
         store(weights + J * kLanes + c, Format::template code<J>(w));
       });

@@ -59,14 +59,15 @@ inline F bf16_high(I w) {
   return _mm256_castsi256_ps(_mm256_and_si256(w, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
 }
 template <int J>
-inline F byte_code(I w) {
+inline F byte_code(const uint32_t* p) {
+  I w = load_words(p);
   if constexpr (J < 3) w = _mm256_slli_epi32(w, 24 - 8 * J);
   return _mm256_cvtepi32_ps(_mm256_srai_epi32(w, 24));
 }
 // With its top bit inverted, a code 0..15 is the two's complement of code - 8.
 template <int J>
-inline F nibble_code(I w) {
-  w = _mm256_xor_si256(w, _mm256_set1_epi32(static_cast<int>(0x88888888u)));
+inline F nibble_code(const uint32_t* p) {
+  I w = _mm256_xor_si256(load_words(p), _mm256_set1_epi32(static_cast<int>(0x88888888u)));
   if constexpr (J < 7) w = _mm256_slli_epi32(w, 28 - 4 * J);
   return _mm256_cvtepi32_ps(_mm256_srai_epi32(w, 28));
 }
