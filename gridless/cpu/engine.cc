@@ -4,11 +4,11 @@
 #include <sys/mman.h>
 
 #include <chrono>
-#include <new>
-#include <thread>
 
 #include "gridless/base/check.h"
 #include "gridless/cpu/lower.h"
+#include "gridless/cpu/park.h"
+#include "gridless/cpu/team.h"
 #include "gridless/emulate/codec.h"
 #include "gridless/emulate/fault.h"
 
@@ -17,8 +17,6 @@ namespace gridless::cpu {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// Looks at a semaphore this often before parking: a few microseconds, about one small exchange.
-constexpr int kSpins = 2000;
 
 // Zeroed memory that costs nothing until touched: the ring slots behind views never are.
 class Arena {
@@ -50,8 +48,6 @@ size_t padded(int64_t bytes) {
 int64_t site_bytes(const emulate::Site& s) {
   return emulate::storage_bytes(s.type.elem(), s.type.num_elements());
 }
-
-void pause() { __builtin_ia32_pause(); }
 
 }  // namespace
 
@@ -87,39 +83,27 @@ class Engine::Impl {
     const Tape& t = *tapes_[0];
     stats_ = {t.hand_kernels, t.copies, t.views, t.generic, static_cast<int64_t>(t.steps.size()),
               took.count()};
-    workers_ = std::clamp<int>(options.threads, 1, static_cast<int>(memory.size()));
-    idle_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(workers_));
-    for (int w = 1; w < workers_; ++w) {
-      threads_.emplace_back([this, w](std::stop_token stop) { serve(w, stop); });
+    const int workers = std::clamp<int>(options.threads, 1, static_cast<int>(memory.size()));
+    auto team = Team::start({.workers = workers});
+    if (!team) {
+      return std::unexpected(Diagnostics{{.kind = "invalid_ir", .message = team.error().message}});
     }
+    team_ = std::move(*team);
+    idle_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(workers));
+    parkers_ = std::vector<Parker>(static_cast<size_t>(workers));
+    notify_ = [this](int core) {
+      events_.fetch_add(1, std::memory_order_seq_cst);
+      parkers_[static_cast<size_t>(core) % parkers_.size()].notify();
+    };
     return {};
-  }
-
-  ~Impl() {
-    for (std::jthread& t : threads_) t.request_stop();
-    launches_.fetch_add(1);
-    launches_.notify_all();
   }
 
   std::expected<void, Diagnostics> run() {
     for (size_t c = 0; c < tapes_.size(); ++c) reset(c);
     failed_.store(false);
     diagnostics_.clear();
-    running_.store(workers_ - 1);
     for (auto& i : idle_) i.store(kBusy);
-    if (workers_ > 1) {
-      launches_.fetch_add(1, std::memory_order_release);
-      launches_.notify_all();
-    }
-    work(0);
-    for (int spin = 0; running_.load(std::memory_order_acquire) != 0; ++spin) {
-      if (spin < kSpins) {
-        pause();
-      } else {
-        const int n = running_.load();
-        if (n != 0) running_.wait(n);
-      }
-    }
+    team_->run([this](int w) { work(w); });
     if (diagnostics_.empty()) check_semaphores();
     if (!diagnostics_.empty()) return std::unexpected(diagnostics_);
     return {};
@@ -180,7 +164,7 @@ class Engine::Impl {
                                                       .machine = &machine_,
                                                       .core = &machine_.cores[c],
                                                       .kernels = kernels_,
-                                                      .remote_events = &events_,
+                                                      .notify = &notify_,
                                                       .frame = emulate::Frame(tapes_[c]->program)});
       runs_[c]->frame.slots = tapes_[c]->slots;
     }
@@ -207,7 +191,7 @@ class Engine::Impl {
 
   void work(int w) {
     std::vector<CoreRun*> mine;
-    for (size_t c = static_cast<size_t>(w); c < runs_.size(); c += static_cast<size_t>(workers_)) {
+    for (size_t c = static_cast<size_t>(w); c < runs_.size(); c += idle_.size()) {
       mine.push_back(runs_[c].get());
     }
     try {
@@ -225,15 +209,12 @@ class Engine::Impl {
   }
 
   void wake() {
-    events_.fetch_add(1, std::memory_order_release);
-    events_.notify_all();
+    events_.fetch_add(1, std::memory_order_seq_cst);
+    for (Parker& p : parkers_) p.notify();
   }
 
+  // Returns when there is a newer event than `seen`, or reports a deadlock.
   void wait_for_event(int w, uint64_t seen) {
-    for (int spin = 0; spin < kSpins; ++spin) {
-      if (events_.load(std::memory_order_acquire) != seen) return;
-      pause();
-    }
     idle_[static_cast<size_t>(w)].store(seen);
     // Nobody can go on when every worker is done or has seen the newest event and found nothing in
     // it.
@@ -245,7 +226,7 @@ class Engine::Impl {
     if (stuck) {
       fail(deadlock());
     } else {
-      events_.wait(seen, std::memory_order_acquire);
+      parkers_[static_cast<size_t>(w)].wait_until([&] { return events_.load() != seen; });
     }
     idle_[static_cast<size_t>(w)].store(kBusy);
   }
@@ -289,19 +270,6 @@ class Engine::Impl {
     }
   }
 
-  void serve(int w, const std::stop_token& stop) {
-    uint64_t seen = 0;
-    for (;;) {
-      for (int spin = 0; spin < kSpins && launches_.load(std::memory_order_acquire) == seen; ++spin)
-        pause();
-      launches_.wait(seen, std::memory_order_acquire);
-      if (stop.stop_requested()) return;
-      seen = launches_.load(std::memory_order_acquire);
-      work(w);
-      if (running_.fetch_sub(1, std::memory_order_release) == 1) running_.notify_all();
-    }
-  }
-
   std::unique_ptr<emulate::Kernel> kernel_;
   const KernelTable* kernels_ = nullptr;
   emulate::Machine machine_;
@@ -309,15 +277,14 @@ class Engine::Impl {
   std::vector<std::unique_ptr<Tape>> tapes_;
   std::vector<std::unique_ptr<CoreRun>> runs_;
   EngineStats stats_;
-  int workers_ = 1;
+  std::unique_ptr<Team> team_;
+  std::function<void(int)> notify_;
 
-  std::atomic<uint64_t> launches_ = 0;       // counts launches; workers wait on it
-  std::atomic<int> running_ = 0;             // helpers that have not finished this launch
-  std::atomic<uint64_t> events_ = 0;         // signals to other cores
+  std::atomic<uint64_t> events_ = 0;         // signals to other cores so far
   std::vector<std::atomic<uint64_t>> idle_;  // per worker: the event it waits after, kBusy or kDone
+  std::vector<Parker> parkers_;              // where each worker sleeps
   std::atomic<bool> failed_ = false;
   Diagnostics diagnostics_;  // written by the one that set failed_
-  std::vector<std::jthread> threads_;
 };
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -44,7 +44,8 @@ struct CoreRun {
   emulate::Machine* machine = nullptr;
   emulate::Core* core = nullptr;
   const KernelTable* kernels = nullptr;
-  std::atomic<uint64_t>* remote_events = nullptr;  // counted up when another core may have to wake
+  // Tells the worker of another core that one of its semaphores has changed.
+  const std::function<void(int core)>* notify = nullptr;
   emulate::Frame frame;
   size_t pc = 0;
   Blocked blocked;
