@@ -60,7 +60,7 @@ bool check_alignment(Kernel& k, ir::Type type, const std::vector<Scalar>& starts
                               starts[d].constant(), d, type.str())
                 : fmt::format("a {} whose start in dimension {} of {} is not known to be a multiple of {}",
                               what, d, type.str(), tile),
-            starts[d].is_constant() || !start_fits
+            !start_fits
                 ? fmt::format("the tile has {} elements there: multiply the start by {}, or promise it "
                               "with assume_multiple(start, {})",
                               tile, tile, tile)

@@ -76,6 +76,7 @@ Copy Kernel::copy(Ref src, Ref dst, Sem done, Priority p, Where w) {
          dma_attrs({1, 0, 1, 1, 0, 0, 0}, p == Priority::kUrgent ? 1 : 0), w);
   }
   Copy c;
+  c.kernel_ = this;
   c.src_ = src;
   c.dst_ = dst;
   c.done_ = done;
@@ -87,6 +88,7 @@ Copy Kernel::copy(Ref src, Ref dst, Sem done, Priority p, Where w) {
 Copy Kernel::copy_to(Scalar device, Ref src, Ref dst, Sem sent, Sem received, Where w) {
   call_.has_communication = true;
   Copy c;
+  c.kernel_ = this;
   c.src_ = src;
   c.dst_ = dst;
   c.done_ = received;
@@ -109,14 +111,14 @@ Copy Kernel::copy_to(Scalar device, Ref src, Ref dst, Sem sent, Sem received, Wh
 }
 
 void Copy::wait(Where w) const {
-  Kernel& k = *src_.kernel();
+  Kernel& k = *kernel_;
   k.started_[number_].waited = true;
   k.wait(src_, dst_, done_, w);
   k.waited_elsewhere_.pop_back();  // this wait is this copy's own
 }
 
 void Copy::wait_sent(Where w) const {
-  Kernel& k = *src_.kernel();
+  Kernel& k = *kernel_;
   if (!remote_) {
     k.error("invalid_ir", "wait_sent() on a copy that stays on this core",
             "a local copy has one semaphore: call wait()", w);

@@ -43,6 +43,7 @@ class Copy {
 
  private:
   friend class Kernel;
+  Kernel* kernel_ = nullptr;
   size_t number_ = 0;  // among the copies of the kernel
   Ref src_, dst_;
   Sem done_, sent_;
