@@ -20,7 +20,6 @@ class AllReduce {
  private:
   Kernel& k_;
   Ref received_;  // f32 [exchanges, cores, n, R, 128]
-  Ref total_;     // f32 [n, R, 128]
   Sem arrived_, sent_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "gridless/cpu/add_sum.h"
 #include "gridless/emulate/codec.h"
 #include "gridless/ir/composite.h"
 
@@ -112,6 +113,14 @@ KernelCall add_into(const Binder& b, const KernelTable& t) {
                                                      .rows = b.param("rows")});
 }
 
+KernelCall all_reduce_sum(const Binder& b, const KernelTable&) {
+  const AddSumArgs args{.x = b.pointer<float>(0),
+                        .boxes = b.pointer<const float>(1),
+                        .elements = b.dim(0, 0) * b.param("rows") * kLanes,
+                        .cores = b.param("cores")};
+  return [args] { add_sum(args); };
+}
+
 KernelCall topk_insert(const Binder& b, const KernelTable& t) {
   return call<&KernelTable::topk_insert>(t, TopkInsertArgs{.logits = b.pointer<const float>(0),
                                                            .vals = b.pointer<float>(1),
@@ -144,6 +153,7 @@ const std::map<std::string_view, Bind>& binders() {
       {"decode_attention", decode_attention},
       {"swiglu", swiglu},
       {"add_into", add_into},
+      {"add_sum", all_reduce_sum},
       {"topk_insert", topk_insert},
       {"topk_final", topk_final},
   };

@@ -109,6 +109,18 @@ class Engine::Impl {
     return {};
   }
 
+  std::expected<std::vector<TraceEvent>, Diagnostics> run_traced() {
+    trace_.assign(tapes_.size(), {});
+    launch_start_ = std::chrono::steady_clock::now();
+    tracing_ = true;
+    const auto ok = run();
+    tracing_ = false;
+    if (!ok) return std::unexpected(ok.error());
+    std::vector<TraceEvent> out;
+    for (const std::vector<TraceEvent>& t : trace_) out.insert(out.end(), t.begin(), t.end());
+    return out;
+  }
+
   const EngineStats& stats() const { return stats_; }
 
  private:
@@ -175,18 +187,38 @@ class Engine::Impl {
   bool advance(CoreRun& run, bool& progress) {
     const std::vector<Step>& steps = run.tape->steps;
     while (run.pc < steps.size()) {
-      switch (steps[run.pc](run)) {
+      const size_t pc = run.pc;
+      const int64_t start = tracing_ ? now_ns() : 0;
+      switch (steps[pc](run)) {
         case Flow::kNext:
           ++run.pc;
           break;
         case Flow::kJump:
           break;
         case Flow::kBlocked:
+          if (tracing_) note(run, pc, start);
           return false;
       }
+      if (tracing_) note(run, pc, start);
       progress = true;
     }
     return true;
+  }
+
+  int64_t now_ns() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() -
+                                                                launch_start_)
+        .count();
+  }
+  // A step that was tried before (a wait) keeps the start of its first try.
+  void note(const CoreRun& run, size_t pc, int64_t start) {
+    std::vector<TraceEvent>& events = trace_[static_cast<size_t>(run.core->id)];
+    const ir::Op* op = run.tape->ops[pc];
+    if (!events.empty() && events.back().op == op && op->info().cost == ir::Cost::kSync) {
+      events.back().end_ns = now_ns();
+    } else {
+      events.push_back({run.core->id, op, start, now_ns()});
+    }
   }
 
   void work(int w) {
@@ -280,6 +312,10 @@ class Engine::Impl {
   std::unique_ptr<Team> team_;
   std::function<void(int)> notify_;
 
+  bool tracing_ = false;
+  std::chrono::steady_clock::time_point launch_start_;
+  std::vector<std::vector<TraceEvent>> trace_;  // per core
+
   std::atomic<uint64_t> events_ = 0;         // signals to other cores so far
   std::vector<std::atomic<uint64_t>> idle_;  // per worker: the event it waits after, kBusy or kDone
   std::vector<Parker> parkers_;              // where each worker sleeps
@@ -300,6 +336,9 @@ std::expected<std::unique_ptr<Engine>, Diagnostics> Engine::create(
 }
 
 std::expected<void, Diagnostics> Engine::run() { return impl_->run(); }
+std::expected<std::vector<TraceEvent>, Diagnostics> Engine::run_traced() {
+  return impl_->run_traced();
+}
 const EngineStats& Engine::stats() const { return impl_->stats(); }
 
 }  // namespace gridless::cpu

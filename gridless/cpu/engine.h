@@ -12,6 +12,7 @@
 #include <expected>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "gridless/base/cpu_features.h"
 #include "gridless/base/diagnostic.h"
@@ -35,6 +36,13 @@ struct EngineStats {
   double lower_seconds = 0;  // of all cores
 };
 
+// One step of one core in a traced launch.
+struct TraceEvent {
+  int core = 0;
+  const ir::Op* op = nullptr;        // where it came from; a composite names itself
+  int64_t start_ns = 0, end_ns = 0;  // since the launch; a wait ends when it is met
+};
+
 class Engine {
  public:
   // `program` and the memory must outlive the engine. Memory as for the emulator: one entry per
@@ -48,6 +56,9 @@ class Engine {
   // One launch. Diagnostics: deadlock, out_of_bounds, semaphore_not_zero; the engine is then
   // unusable.
   std::expected<void, Diagnostics> run();
+
+  // The same with the times of all steps, cores one after another. Slower: two clock reads a step.
+  std::expected<std::vector<TraceEvent>, Diagnostics> run_traced();
 
   const EngineStats& stats() const;
 

@@ -44,7 +44,7 @@ struct QkvRopeArgs {
   const float* sin = nullptr;  // [rows, half_stride]
   uint16_t* out = nullptr;     // bf16 [groups + 2, rows, width_stride]
   int64_t groups = 0;
-  int64_t width = 0;         // W, even
+  int64_t width = 0;  // W, even
   int64_t rows = 0;
   int64_t half_stride = 0;   // Hp >= W / 2
   int64_t width_stride = 0;  // Wp >= W

@@ -22,9 +22,9 @@ namespace {
 }  // namespace
 
 const KernelTable& avx512_kernels() {
-  static constexpr KernelTable table = {
-      dot<Bf16>, dot<Q8>,          dot<Q4>, dot<Q4m>, rms_norm,    qkv_rope,
-      kv_append, decode_attention, swiglu,  add_into, topk_insert, topk_final};
+  static constexpr KernelTable table = {dot<Bf16>, dot<Q8>,  dot<Q4>,     dot<Q4m>,
+                                        rms_norm,  qkv_rope, kv_append,   decode_attention,
+                                        swiglu,    add_into, topk_insert, topk_final};
   return table;
 }
 

@@ -1,5 +1,5 @@
-// The reference: every composite as docs/composites.md writes it, one loop per sum. Slow on purpose;
-// the vector kernels are tested against these.
+// The reference: every composite as docs/composites.md writes it, one loop per sum. Slow on
+// purpose; the vector kernels are tested against these.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -39,29 +39,30 @@ void for_each_output(const DotArgs& a, int64_t code_rows, int64_t scale_rows, Co
 }
 
 void dot_bf16(const DotArgs& a) {
-  for_each_output(a, a.kp / 2, 0, [&](const uint32_t* codes, const uint32_t*, int64_t row, float acc) {
-    for (int64_t k = 0; k < a.kp; ++k) {
-      const uint32_t word = codes[k / 2 * kLanes];
-      const float w = value(static_cast<uint16_t>(k % 2 == 0 ? word : word >> 16));
-      acc = std::fma(x_at(a, row, k), w, acc);
-    }
-    return acc;
-  });
+  for_each_output(a, a.kp / 2, 0,
+                  [&](const uint32_t* codes, const uint32_t*, int64_t row, float acc) {
+                    for (int64_t k = 0; k < a.kp; ++k) {
+                      const uint32_t word = codes[k / 2 * kLanes];
+                      const float w = value(static_cast<uint16_t>(k % 2 == 0 ? word : word >> 16));
+                      acc = std::fma(x_at(a, row, k), w, acc);
+                    }
+                    return acc;
+                  });
 }
 
 void dot_q8(const DotArgs& a) {
   for_each_output(a, a.kp / 4, (a.kp + 63) / 64,
                   [&](const uint32_t* codes, const uint32_t* scales, int64_t row, float acc) {
-    for (int64_t g = 0; g < a.kp / 32; ++g) {
-      float part = 0;
-      for (int64_t k = 32 * g; k < 32 * g + 32; ++k) {
-        const auto code = static_cast<int8_t>(codes[k / 4 * kLanes] >> (k % 4 * 8));
-        part = std::fma(x_at(a, row, k), static_cast<float>(code), part);
-      }
-      acc = acc + f16_half(scales[g / 2 * kLanes], g % 2) * part;
-    }
-    return acc;
-  });
+                    for (int64_t g = 0; g < a.kp / 32; ++g) {
+                      float part = 0;
+                      for (int64_t k = 32 * g; k < 32 * g + 32; ++k) {
+                        const auto code = static_cast<int8_t>(codes[k / 4 * kLanes] >> (k % 4 * 8));
+                        part = std::fma(x_at(a, row, k), static_cast<float>(code), part);
+                      }
+                      acc = acc + f16_half(scales[g / 2 * kLanes], g % 2) * part;
+                    }
+                    return acc;
+                  });
 }
 
 // The sum over 32-group g of x times (code - 8).
@@ -77,27 +78,28 @@ float q4_part(const DotArgs& a, const uint32_t* codes, int64_t row, int64_t g) {
 void dot_q4(const DotArgs& a) {
   for_each_output(a, a.kp / 8, (a.kp + 63) / 64,
                   [&](const uint32_t* codes, const uint32_t* scales, int64_t row, float acc) {
-    for (int64_t g = 0; g < a.kp / 32; ++g) {
-      acc = acc + f16_half(scales[g / 2 * kLanes], g % 2) * q4_part(a, codes, row, g);
-    }
-    return acc;
-  });
+                    for (int64_t g = 0; g < a.kp / 32; ++g) {
+                      acc =
+                          acc + f16_half(scales[g / 2 * kLanes], g % 2) * q4_part(a, codes, row, g);
+                    }
+                    return acc;
+                  });
 }
 
 void dot_q4m(const DotArgs& a) {
   for_each_output(a, a.kp / 8, a.kp / 32,
                   [&](const uint32_t* codes, const uint32_t* scales, int64_t row, float acc) {
-    for (int64_t g = 0; g < a.kp / 32; ++g) {
-      const uint32_t word = scales[g * kLanes];
-      const float scale = f16_half(word, 0);
-      const float mid = f16_half(word, 1) + 8.0f * scale;
-      float sx = 0;
-      for (int64_t k = 32 * g; k < 32 * g + 32; ++k) sx = sx + x_at(a, row, k);
-      acc = acc + scale * q4_part(a, codes, row, g);
-      acc = acc + mid * sx;
-    }
-    return acc;
-  });
+                    for (int64_t g = 0; g < a.kp / 32; ++g) {
+                      const uint32_t word = scales[g * kLanes];
+                      const float scale = f16_half(word, 0);
+                      const float mid = f16_half(word, 1) + 8.0f * scale;
+                      float sx = 0;
+                      for (int64_t k = 32 * g; k < 32 * g + 32; ++k) sx = sx + x_at(a, row, k);
+                      acc = acc + scale * q4_part(a, codes, row, g);
+                      acc = acc + mid * sx;
+                    }
+                    return acc;
+                  });
 }
 
 void rms_norm(const RmsNormArgs& a) {
@@ -148,8 +150,8 @@ void kv_append(const KvAppendArgs& a) {
     if (a.row_table[3 * a.rows + row] == 0) continue;
     for (int64_t kind = 0; kind < 2; ++kind) {
       const uint16_t* from = a.qkv + ((a.groups + kind) * a.rows + row) * a.width_stride;
-      uint16_t* to = a.cache + cache_offset(a.pages + slot * a.max_pages, kind, position,
-                                            a.width_stride);
+      uint16_t* to =
+          a.cache + cache_offset(a.pages + slot * a.max_pages, kind, position, a.width_stride);
       for (int64_t i = 0; i < a.width_stride; ++i) to[i] = from[i];
     }
   }
@@ -266,9 +268,8 @@ void topk_final(const TopkFinalArgs& a) {
       const auto at = [&](int64_t c) { return c / kLanes * slot + row * kLanes + c % kLanes; };
       for (int64_t c = 0; c < a.k * kLanes; ++c) {
         if (taken[static_cast<std::size_t>(c)]) continue;
-        const bool better =
-            best < 0 || a.vals[at(c)] > a.vals[at(best)] ||
-            (a.vals[at(c)] == a.vals[at(best)] && a.ids[at(c)] < a.ids[at(best)]);
+        const bool better = best < 0 || a.vals[at(c)] > a.vals[at(best)] ||
+                            (a.vals[at(c)] == a.vals[at(best)] && a.ids[at(c)] < a.ids[at(best)]);
         if (better) best = c;
       }
       taken[static_cast<std::size_t>(best)] = true;
@@ -281,9 +282,9 @@ void topk_final(const TopkFinalArgs& a) {
 }  // namespace
 
 const KernelTable& scalar_kernels() {
-  static constexpr KernelTable table = {
-      dot_bf16, dot_q8,           dot_q4, dot_q4m,  rms_norm,    qkv_rope,
-      kv_append, decode_attention, swiglu, add_into, topk_insert, topk_final};
+  static constexpr KernelTable table = {dot_bf16, dot_q8,   dot_q4,      dot_q4m,
+                                        rms_norm, qkv_rope, kv_append,   decode_attention,
+                                        swiglu,   add_into, topk_insert, topk_final};
   return table;
 }
 

@@ -133,6 +133,15 @@ View Lowering::resolve(const View& v) {
   return v;
 }
 
+void Lowering::materialise_behind(const Value* ref) {
+  const Value* base = base_of(ref);
+  if (known(base)) {
+    materialise(view(base));
+  } else {
+    materialise_all();
+  }
+}
+
 void Lowering::copy_now(const View& src, const View& dst) {
   ++tape_.copies;
   if (is_linear(src) && is_linear(dst)) {

@@ -43,7 +43,7 @@ bool Lowering::composite(const Op& op) {
     if (!known(v)) {
       all_known = false;
       slots[i] = slot(v);
-      if (v->type.is_memref()) materialise_all();
+      if (v->type.is_memref()) materialise_behind(v);
     } else if (v->type.is_memref()) {
       if (written.contains(v)) materialise(view(v));
       bound[i].view = resolve(view(v));

@@ -24,6 +24,7 @@ bool Lowering::dead(const Op& op) const {
 
 void Lowering::lower_op(const Op& op) {
   if (dead(op)) return;
+  current_ = &op;
   switch (op.code) {
     case OpCode::kScfFor:
       return for_loop(op);
@@ -57,9 +58,8 @@ void Lowering::lower_op(const Op& op) {
       if (v->type.is_memref() && known(v)) materialise(view(v));
     }
   }
-  // A ref whose place is not known may lie anywhere.
   for (const Value* v : op.operands) {
-    if (v->type.is_memref() && !known(v)) materialise_all();
+    if (v->type.is_memref() && !known(v) && e != Effect::kView) materialise_behind(v);
   }
   generic(op);
 }

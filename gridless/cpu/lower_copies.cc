@@ -44,7 +44,9 @@ void Lowering::start_copy(const Op& op) {
   const Place done = place(o.done);
   const Place sent = o.sent ? place(o.sent) : Place{};
   const bool has_sent = o.sent != nullptr;
-  if (!known(o.src) || !known(o.dst)) materialise_all();
+  for (const Value* v : {o.src, o.dst}) {
+    if (!known(v)) materialise_behind(v);
+  }
   Place src = place(o.src);
   const Place dst = place(o.dst);
   if (src.slot < 0) src.view = resolve(src.view);

@@ -46,7 +46,10 @@ class Lowering {
 
   // --- steps ---
   size_t here() const { return tape_.steps.size(); }
-  void emit(Step s) { tape_.steps.push_back(std::move(s)); }
+  void emit(Step s) {
+    tape_.steps.push_back(std::move(s));
+    tape_.ops.push_back(current_);
+  }
   // An instruction on slots for the op library.
   int32_t instruction(const Op& op, const std::vector<int32_t>& operands,
                       const std::vector<int32_t>& results);
@@ -63,6 +66,8 @@ class Lowering {
   void materialise_all() {
     for (const AliasMap::Alias& a : aliases_.take_all()) copy_now(a.source, a.target);
   }
+  // The same for an access through a ref whose place is only known at run time: all of its buffer.
+  void materialise_behind(const Value* ref);
   void copy_now(const View& src, const View& dst);
 
   // --- control ---
@@ -147,7 +152,8 @@ class Lowering {
   // is never replaced by a view.
   std::unordered_set<int32_t> remote_targets_;
   AliasMap aliases_;
-  int dynamic_ = 0;  // depth of data-dependent control
+  const Op* current_ = nullptr;  // the op being lowered, for traces
+  int dynamic_ = 0;              // depth of data-dependent control
 };
 
 // The allocation or argument behind a ref.

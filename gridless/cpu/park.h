@@ -1,8 +1,8 @@
 // Waiting between threads: spin briefly, then sleep in the kernel until told.
 //
-// A thread that only spins is fast on an idle machine and ruinous on a busy one, where the thread it
-// waits for needs the processor it burns. A few microseconds of spinning cover a semaphore that is
-// about to be signalled; whatever takes longer pays for a futex.
+// A thread that only spins is fast on an idle machine and ruinous on a busy one, where the thread
+// it waits for needs the processor it burns. A few microseconds of spinning cover a semaphore that
+// is about to be signalled; whatever takes longer pays for a futex.
 #pragma once
 
 #include <atomic>

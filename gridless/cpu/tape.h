@@ -32,6 +32,7 @@ struct Blocked {
 
 struct Tape {
   std::vector<Step> steps;
+  std::vector<const ir::Op*> ops;       // per step, the op it came from
   emulate::Program program;             // instructions of the generic steps and their slot lists
   std::vector<emulate::RtValue> slots;  // at the start: known values are in it
   int64_t hand_kernels = 0, copies = 0, views = 0,

@@ -104,8 +104,7 @@ void Team::run(const std::function<void(int worker)>& work) {
   state.left.store(static_cast<int>(state.threads.size()), std::memory_order_relaxed);
   state.release();
   work(0);
-  state.seats[0].parker.wait_until(
-      [&] { return state.left.load(std::memory_order_seq_cst) == 0; });
+  state.seats[0].parker.wait_until([&] { return state.left.load(std::memory_order_seq_cst) == 0; });
 }
 
 int Team::workers() const { return static_cast<int>(state_->seats.size()); }

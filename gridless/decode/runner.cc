@@ -178,7 +178,8 @@ class StepRunner::Impl {
     return {};
   }
 
-  Result<void> step(std::span<const Row> rows) {
+  // Chooses the program for the rows and fills its tables.
+  Result<void> prepare(std::span<const Row> rows) {
     if (rows.empty() || static_cast<int64_t>(rows.size()) > options.max_rows) {
       return input_error("a launch of {} rows: 1 to {} are possible", rows.size(),
                          options.max_rows);
@@ -198,13 +199,19 @@ class StepRunner::Impl {
         l->table[static_cast<size_t>(f * l->rows + r)] = fields[f];
     }
     last = l;
-    if (l->engine) {
-      if (auto ok = l->engine->run(); !ok) return std::unexpected(from_diagnostics(ok.error()));
+    return {};
+  }
+
+  Result<void> step(std::span<const Row> rows) {
+    TRY_VOID(prepare(rows));
+    if (last->engine) {
+      if (auto ok = last->engine->run(); !ok) return std::unexpected(from_diagnostics(ok.error()));
       return {};
     }
-    const emulate::Report report = l->emulator->run(l->memory);
-    if (!report.diagnostics.empty() || !report.finished)
+    const emulate::Report report = last->emulator->run(last->memory);
+    if (!report.diagnostics.empty() || !report.finished) {
       return std::unexpected(from_diagnostics(report.diagnostics));
+    }
     return {};
   }
 
@@ -269,6 +276,14 @@ Result<std::unique_ptr<StepRunner>> StepRunner::random(const models::LlamaConfig
 }
 
 Result<void> StepRunner::step(std::span<const Row> rows) { return impl_->step(rows); }
+
+Result<std::vector<cpu::TraceEvent>> StepRunner::step_traced(std::span<const Row> rows) {
+  TRY_VOID(impl_->prepare(rows));
+  if (!impl_->last->engine) return input_error("only the CPU engine traces its steps");
+  auto events = impl_->last->engine->run_traced();
+  if (!events) return std::unexpected(from_diagnostics(events.error()));
+  return std::move(*events);
+}
 
 std::vector<Candidate> StepRunner::candidates(int64_t row) const {
   const Impl::Launch& l = *impl_->last;

@@ -18,6 +18,7 @@
 
 #include "gridless/base/cpu_features.h"
 #include "gridless/base/error.h"
+#include "gridless/cpu/engine.h"
 #include "gridless/models/llama/weights.h"
 
 namespace gridless::decode {
@@ -62,6 +63,9 @@ class StepRunner {
   // One launch of rows.size() <= max_rows rows. Positions of a slot must continue what it holds, or
   // overwrite its tail. Errors: context or page table exceeded, a fault of the engine.
   Result<void> step(std::span<const Row> rows);
+
+  // The same on the CPU engine with the times of all its steps.
+  Result<std::vector<cpu::TraceEvent>> step_traced(std::span<const Row> rows);
 
   // Of the last launch.
   int32_t argmax(int64_t row) const;
