@@ -4,22 +4,19 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "apps/commands.h"
 #include "apps/common.h"
+#include "apps/target.h"
 #include "gridless/chips/slice.h"
 #include "gridless/tpu/compile_kernel.h"
 #include "gridless/tpu/worker.h"
-#include "kernels/gallery.h"
 
 namespace gridless::apps {
 namespace {
-
-constexpr std::string_view kKernel = "kernel:";
 
 struct Arguments {
   std::string target;
@@ -54,39 +51,15 @@ bool is_stablehlo(std::string_view text) {
   return text.find("stablehlo.custom_call") != std::string_view::npos;
 }
 
-// "kernel:NAME?key=value&...": a kernel of the gallery, built with the given options. Its mistakes
-// are the result's diagnostics.
 Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& compiler) {
-  std::string_view text = std::string_view(args.target).substr(kKernel.size());
-  const size_t question = std::min(text.find('?'), text.size());
-  const std::string_view name = text.substr(0, question);
-  text.remove_prefix(std::min(question + 1, text.size()));
-  std::map<std::string, std::string> given;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('&'), text.size());
-    const std::string_view pair = text.substr(0, end);
-    const size_t equals = pair.find('=');
-    if (equals == std::string_view::npos) {
-      return input_error("{}: '{}' is not key=value", args.target, pair);
-    }
-    given.emplace(pair.substr(0, equals), pair.substr(equals + 1));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  if (args.cores != 0) given.emplace("cores", std::to_string(args.cores));
-  TRY(const kernels::Lesson* lesson, kernels::find_lesson(name));
-  TRY(const kernels::Options options, lesson->with(given));
-  const kernels::Built program = lesson->build(options);
-  if (!program) {
-    tpu::CompiledCall call;
-    call.result.diagnostics = program.error();
-    return call;
-  }
-  TRY(const chips::Slice slice, choose_slice(args, program->call.cores));
-  return tpu::compile_kernel(compiler, *program, slice);
+  TRY(const Target target, parse_target(args.target));
+  TRY(const ir::Program program, build_kernel(target, args.cores));
+  TRY(const chips::Slice slice, choose_slice(args, program.call.cores));
+  return tpu::compile_kernel(compiler, program, slice);
 }
 
 Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler) {
-  if (args.target.starts_with(kKernel)) return compile_gallery(args, compiler);
+  if (args.target.starts_with("kernel:")) return compile_gallery(args, compiler);
   TRY(std::string text, read_text(args.target));
   if (is_stablehlo(text)) {
     if (!args.call.empty() || args.cores != 0) {

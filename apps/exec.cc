@@ -50,7 +50,7 @@ void print_answer(const Arguments& args, const std::vector<NamedTensor>& outputs
 }
 
 int run(const Arguments& args) {
-  const auto program = load_kernel(args.target, args.call);
+  const auto program = load_kernel(args.target, args.call, args.cores);
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
   const auto operands = read_operands(args.inputs, program->call, cores);

@@ -1,47 +1,22 @@
 #include "apps/kernel_target.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "apps/common.h"
+#include "apps/target.h"
 #include "gridless/ir/text.h"
 #include "gridless/tpu/compile_kernel.h"
-#include "kernels/gallery.h"
 
 namespace gridless::apps {
 
-namespace {
-
-// NAME[?key=value&key=value...] of a gallery kernel.
-Result<ir::Program> build_lesson(const std::string& target) {
-  const size_t question = target.find('?');
-  std::map<std::string, std::string> given;
-  for (size_t at = question; at != std::string::npos && at + 1 < target.size();) {
-    const size_t end = std::min(target.find('&', at + 1), target.size());
-    const std::string pair = target.substr(at + 1, end - at - 1);
-    const size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return input_error("kernel:{}: \"{}\" is not key=value", target, pair);
-    given[pair.substr(0, equals)] = pair.substr(equals + 1);
-    at = end == target.size() ? std::string::npos : end;
-  }
-  TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.substr(0, question)));
-  TRY(const kernels::Options options, lesson->with(given));
-  kernels::Built built = lesson->build(options);
-  if (!built) return input_error("{}", to_string(built.error()));
-  return std::move(*built);
-}
-
-}  // namespace
-
-Result<ir::Program> load_kernel(const std::string& target, const std::string& call_file) {
+Result<ir::Program> load_kernel(const std::string& target, const std::string& call_file,
+                                int cores) {
   namespace fs = std::filesystem;
-  constexpr std::string_view kGallery = "kernel:";
-  if (target.starts_with(kGallery)) {
+  if (target.starts_with("kernel:")) {
     if (!call_file.empty())
       return input_error("{} says its own call: --call does not apply", target);
-    return build_lesson(target.substr(kGallery.size()));
+    TRY(const Target parsed, parse_target(target));
+    return build_kernel(parsed, cores);
   }
   TRY(const std::string text, read_text(target));
   auto module = ir::parse(text, target);
