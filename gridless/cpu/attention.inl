@@ -3,6 +3,18 @@
 // exponentials are vectors over tokens.
 
 inline constexpr int kQueries = 4;
+inline constexpr int kKeysAhead = 16;     // tokens
+inline constexpr int kLineElements = 32;  // bf16 elements of a cache line
+
+template <_mm_hint kHint>
+inline void prefetch(const uint16_t* p) {
+  _mm_prefetch(reinterpret_cast<const char*>(p), kHint);
+}
+
+// Tokens of the next vector of tokens, where `left` remain.
+inline int clamp_count(int64_t left) {
+  return left <= 0 ? 0 : left < kWidth ? static_cast<int>(left) : kWidth;
+}
 
 // Where a head's elements lie in a key row (half-split) or a value row, as vectors: the pieces of
 // one half are full vectors and a rest.
@@ -138,11 +150,17 @@ inline void score_page(const Attention& s, const uint16_t* page, int64_t tokens)
   const int64_t half = s.shape.half, stride = a.width_stride;
   const uint16_t* values = page + kPageTokens * stride;
   for (int64_t first = 0; first < tokens; first += kWidth) {
-    const int n = tokens - first < kWidth ? static_cast<int>(tokens - first) : kWidth;
+    const int n = clamp_count(tokens - first);
     const uint16_t* keys = page + first * stride;
-    // The values of these tokens are read after all keys of the page: fetch them meanwhile.
-    for (int64_t i = 0; i < n * stride; i += 32) {
-      _mm_prefetch(reinterpret_cast<const char*>(values + first * stride + i), _MM_HINT_T1);
+    // While these keys are worked on, fetch the next ones, and the values of the same tokens, which
+    // are read after all keys of the page.
+    const uint16_t* ahead = keys + kKeysAhead * stride;
+    const int keys_ahead = clamp_count(tokens - first - kKeysAhead);
+    for (int t = 0; t < n; ++t) {
+      for (int64_t i = 0; i < a.heads * a.head_dim; i += kLineElements) {
+        if (t < keys_ahead) prefetch<_MM_HINT_T0>(ahead + t * stride + i);
+        prefetch<_MM_HINT_T1>(values + (first + t) * stride + i);
+      }
     }
     for (int64_t j = 0; j < a.heads; ++j) {
       for (int64_t g = 0; g < a.groups; g += kQueries) {
