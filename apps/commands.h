@@ -8,6 +8,7 @@
 namespace gridless::apps {
 
 // Running a model.
+void add_run(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
 
 // Looking at weights.

@@ -20,6 +20,7 @@ namespace {
 // In the order of --help. A new subcommand: declare it in commands.h, add it to its group here.
 void register_commands(CLI::App& app, int& exit_code) {
   // Running a model.
+  add_run(app, exit_code);
   add_models(app, exit_code);
   // Looking at weights.
   add_inspect(app, exit_code);

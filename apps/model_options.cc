@@ -1,0 +1,177 @@
+#include "apps/model_options.h"
+
+#include <csignal>
+
+#include "apps/common.h"
+#include "gridless/base/processors.h"
+#include "gridless/decode/end_tokens.h"
+#include "gridless/models/registry.h"
+
+namespace gridless::apps {
+
+void add_model_options(CLI::App* command, ModelOptions& o) {
+  command
+      ->add_option("MODEL", o.model,
+                   "A model's name (see `gridless models`), a checkpoint directory or a .gguf")
+      ->required();
+  command
+      ->add_option("--cores", o.cores,
+                   "Virtual cores to spread the model over; 0: as many as threads")
+      ->check(CLI::Range(0, 128));
+  command
+      ->add_option("--threads", o.threads,
+                   "Threads that run the cores; 0: one for each physical processor")
+      ->check(CLI::Range(0, 128));
+  command->add_option("--engine", o.engine,
+                      "cpu: fast; emulate: the slow oracle; tpu: needs a TPU host");
+  command->add_option("--format", o.format,
+                      "Format of all matrices: bf16, q8, q4; default: what the checkpoint holds");
+  command
+      ->add_option("--context", o.context,
+                   "Tokens that prompt and answer may reach together; 0: what is needed, up to "
+                   "the model's own context")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 24));
+}
+
+void add_sampler_options(CLI::App* command, decode::SamplerOptions& o) {
+  command->add_option("--temperature", o.temperature, "0: greedy, always the likeliest token");
+  command->add_option("--top-p", o.top_p,
+                      "Only the likeliest tokens that make up this probability");
+  command->add_option("--top-k", o.top_k, "Only the K likeliest tokens; 0: all");
+  command->add_option("--min-p", o.min_p,
+                      "Only tokens at least this likely, as a share of the likeliest one");
+  command->add_option("--repetition-penalty", o.repetition_penalty,
+                      "Divides positive logits of tokens that came before; 1: off");
+  command->add_option("--seed", o.seed, "Of the random draws: the same seed, the same answer");
+}
+
+namespace {
+
+Result<std::optional<weights::Format>> parse_format(const std::string& name,
+                                                    const models::LlamaFormats& native) {
+  using weights::Format;
+  if (name.empty()) return std::nullopt;
+  if (name == "bf16") return Format::kBf16;
+  if (name == "q8") return Format::kQ8;
+  if (name == "q4") {
+    if (native.layers == Format::kQ4 || native.layers == Format::kQ4m) return std::nullopt;
+    return Format::kQ4;
+  }
+  if (name == "fp8" || name == "mxfp4") {
+    return input_error("--format {}: Llama models run in bf16, q8 or q4 in this version", name);
+  }
+  return input_error("--format '{}': give bf16, q8 or q4", name);
+}
+
+}  // namespace
+
+Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t vocab,
+                                             const models::LlamaFormats& native) {
+  decode::RunnerOptions out;
+  if (!o.draft.empty()) {
+    return input_error(
+        "--draft {}: speculative decoding is not available yet; leave the option out", o.draft);
+  }
+  if (o.engine == "tpu") {
+    return input_error(
+        "--engine tpu needs a TPU host, and running there has not been built yet; use --engine "
+        "cpu, "
+        "or `gridless compile` to see the program accepted by the TPU compiler");
+  }
+  if (o.engine != "cpu" && o.engine != "emulate")
+    return input_error("--engine '{}': give cpu or emulate", o.engine);
+  out.engine = o.engine == "cpu" ? decode::EngineKind::kCpu : decode::EngineKind::kEmulate;
+  TRY(out.format, parse_format(o.format, native));
+  out.cores = o.cores;
+  out.threads = o.threads;
+  if (out.threads == 0) {
+    out.threads = physical_processors();
+    if (out.cores > 0) out.threads = std::min(out.threads, out.cores);
+  }
+  if (out.cores == 0) {
+    out.cores = std::min(out.threads, 128);
+    while (vocab % out.cores != 0) --out.cores;
+  }
+  out.threads = std::min(out.threads, out.cores);
+  return out;
+}
+
+Result<const text::Tokenizer*> OpenModel::require_tokenizer() const {
+  if (tokenizer) return &*tokenizer;
+  return input_error(
+      "{}: there is no tokenizer with these weights: put tokenizer.json beside them, or give the "
+      "prompt as ids with --tokens",
+      path);
+}
+
+Result<OpenModel> open_model(const ModelOptions& options) {
+  OpenModel out;
+  TRY(const std::filesystem::path path, models::resolve_weights(options.model));
+  out.path = path.string();
+  TRY(weights::Checkpoint checkpoint, weights::Checkpoint::open(out.path));
+  out.checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
+  auto config = models::llama_config(out.checkpoint->config());
+  if (!config) return std::unexpected(config.error().in(out.path));
+  out.config = std::move(*config);
+  TRY_VOID(models::check_tensors(*out.checkpoint, out.config));
+  TRY(out.native, models::native_formats(*out.checkpoint, out.config));
+  const std::string place = out.checkpoint->gguf() ? out.path : out.checkpoint->directory();
+  std::error_code ignored;
+  const bool has_tokenizer =
+      out.checkpoint->gguf() ||
+      std::filesystem::exists(std::filesystem::path(place) / "tokenizer.json", ignored) ||
+      std::filesystem::exists(std::filesystem::path(place) / "tiktoken.model", ignored);
+  if (has_tokenizer) {
+    TRY(out.tokenizer, text::load_tokenizer(place));
+  }
+  out.eos = decode::end_tokens(*out.checkpoint, out.tokenizer ? &*out.tokenizer : nullptr);
+  return out;
+}
+
+Result<int64_t> choose_context(const ModelOptions& options, const models::LlamaConfig& config,
+                               int64_t wanted) {
+  if (options.context > config.context) {
+    return input_error("--context {}: the model was trained for at most {} tokens", options.context,
+                       config.context);
+  }
+  return options.context > 0 ? options.context : std::min(wanted, config.context);
+}
+
+Result<std::unique_ptr<decode::StepRunner>> load_weights(const OpenModel& model,
+                                                         const decode::RunnerOptions& options) {
+  const uint64_t total = model.checkpoint->file_bytes();
+  Progress progress("packing weights", total, "B");
+  auto runner = decode::StepRunner::load(*model.checkpoint, options, [&](double done) {
+    progress.update(static_cast<uint64_t>(done * static_cast<double>(total)));
+  });
+  if (!runner) return std::unexpected(runner.error().in(model.path));
+  return runner;
+}
+
+Result<std::vector<int32_t>> chat_prompt(const OpenModel& model, const text::ChatModel& chat,
+                                         const nlohmann::ordered_json& messages) {
+  TRY(const text::Tokenizer* tokenizer, model.require_tokenizer());
+  text::ChatInput input;
+  input.messages = messages;
+  input.variables = chat.special_tokens;
+  TRY(const std::string text, text::render_chat(chat.chat_template, input));
+  return tokenizer->encode(text);
+}
+
+namespace {
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
+}  // namespace
+
+CatchInterrupt::CatchInterrupt() {
+  interrupted = false;
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = true; };
+  sigaction(SIGINT, &action, nullptr);  // without SA_RESTART: a read from a terminal returns
+}
+
+CatchInterrupt::~CatchInterrupt() { std::signal(SIGINT, SIG_DFL); }
+
+std::atomic<bool>& CatchInterrupt::flag() { return interrupted; }
+
+}  // namespace gridless::apps

@@ -1,0 +1,69 @@
+// What `run`, `chat` and `bench` share: the options that say how a model is loaded, and loading it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gridless/base/error.h"
+#include "gridless/decode/runner.h"
+#include "gridless/decode/sampler.h"
+#include "gridless/text/text_model.h"
+#include "gridless/weights/checkpoint.h"
+
+namespace gridless::apps {
+
+struct ModelOptions {
+  std::string model, engine = "cpu", format, draft;
+  int cores = 0, threads = 0;  // 0: chosen by the machine and the model
+  int64_t context = 0;         // 0: what the command needs
+};
+void add_model_options(CLI::App* command, ModelOptions& options);
+void add_sampler_options(CLI::App* command, decode::SamplerOptions& options);
+
+// Fills in cores, threads, engine and format. The largest number of cores up to the number of
+// threads that divides the vocabulary is taken, so that every worker has one. `native`: what the
+// checkpoint holds; 4-bit blocks of either kind are kept where q4 is asked for.
+Result<decode::RunnerOptions> runner_options(const ModelOptions& options, int64_t vocab,
+                                             const models::LlamaFormats& native);
+
+// A checkpoint with its texts, before its weights are packed.
+struct OpenModel {
+  std::string path;
+  std::unique_ptr<weights::Checkpoint> checkpoint;
+  models::LlamaConfig config;
+  models::LlamaFormats native;
+  std::optional<text::Tokenizer> tokenizer;  // none: the checkpoint has none
+  std::vector<int32_t> eos;
+
+  // An error that says so when there is none.
+  Result<const text::Tokenizer*> require_tokenizer() const;
+};
+Result<OpenModel> open_model(const ModelOptions& options);
+
+// The context to load with: what was asked for, else `wanted` up to the model's own.
+Result<int64_t> choose_context(const ModelOptions& options, const models::LlamaConfig& config,
+                               int64_t wanted);
+
+// Packs the weights, with progress on stderr.
+Result<std::unique_ptr<decode::StepRunner>> load_weights(const OpenModel& model,
+                                                         const decode::RunnerOptions& options);
+
+// The prompt ids of a conversation, the assistant's turn opened.
+Result<std::vector<int32_t>> chat_prompt(const OpenModel& model, const text::ChatModel& chat,
+                                         const nlohmann::ordered_json& messages);
+
+// While it lives, Ctrl-C sets flag() instead of ending the program. One at a time.
+class CatchInterrupt {
+ public:
+  CatchInterrupt();
+  ~CatchInterrupt();
+  CatchInterrupt(const CatchInterrupt&) = delete;
+  CatchInterrupt& operator=(const CatchInterrupt&) = delete;
+  static std::atomic<bool>& flag();
+};
+
+}  // namespace gridless::apps
