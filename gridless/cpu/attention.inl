@@ -30,8 +30,8 @@ inline F load_piece(const uint16_t* p, int64_t v, const HeadShape& shape) {
 }
 
 // Partial sums (a vector per token and query) of kQ queries with kWidth tokens' keys; the rows
-// beyond `tokens` are skipped. query: [kQ][2 * vectors * kWidth], sums: [kQ][kWidth] vectors.
-template <int kQ>
+// beyond `tokens` are skipped. kWhole: a half is whole vectors. query: [kQ][2 * vectors * kWidth], sums: [kQ][kWidth] vectors.
+template <int kQ, bool kWhole>
 inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t stride, int tokens,
                           const float* query, const HeadShape& shape, float* sums) {
   const int64_t padded = 2 * shape.vectors * kWidth;
@@ -40,8 +40,10 @@ inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t str
 #pragma GCC unroll 4
     for (int q = 0; q < kQ; ++q) part[q] = zero();
     for (int64_t v = 0; v < shape.vectors; ++v) {
-      const F l = load_piece(low + t * stride, v, shape);
-      const F h = load_piece(high + t * stride, v, shape);
+      const uint16_t* lows = low + t * stride;
+      const uint16_t* highs = high + t * stride;
+      const F l = kWhole ? load_bf16(lows + v * kWidth) : load_piece(lows, v, shape);
+      const F h = kWhole ? load_bf16(highs + v * kWidth) : load_piece(highs, v, shape);
 #pragma GCC unroll 4
       for (int q = 0; q < kQ; ++q) {
         part[q] = fma(load(query + q * padded + 2 * v * kWidth), l, part[q]);
@@ -167,8 +169,10 @@ inline void score_page(const Attention& s, const uint16_t* page, int64_t tokens)
         const int64_t count = a.groups - g < kQueries ? a.groups - g : kQueries;
         const int64_t query = j * a.groups + g;
         with_queries(count, [&]<int kQ>() {
-          multiply_keys<kQ>(keys + j * half, keys + (a.heads + j) * half, stride, n,
-                            s.queries + query * s.query_floats, s.shape, s.partial);
+          const auto multiply = s.shape.rest == kWidth ? multiply_keys<kQ, true>
+                                                       : multiply_keys<kQ, false>;
+          multiply(keys + j * half, keys + (a.heads + j) * half, stride, n,
+                   s.queries + query * s.query_floats, s.shape, s.partial);
         });
         for (int64_t q = 0; q < count; ++q) {
           const F scores = sums_of_vectors(s.partial + q * kWidth * kWidth);
