@@ -11,7 +11,7 @@ inline constexpr int kLineWords = 16;
 
 // Once per line of the stream. The hardware's own prefetch stops at pages and leaves a quarter of
 // the bandwidth unused; a far one into L2 and a near one into L1 were the best of the distances
-// tried (bench/dot_bench: q8 from 9.9 to 14.4 GB/s, bf16 from 13 to 16.8). Prefetching beyond the end
+// tried (bench/dot_bench: q8 from 9.9 to 14.4 GB/s, bf16 from 13.0 to 16.4). Prefetching beyond the end
 // of a mapping does nothing.
 inline void prefetch_stream(const uint32_t* words) {
   _mm_prefetch(reinterpret_cast<const char*>(words + 1024), _MM_HINT_T1);
