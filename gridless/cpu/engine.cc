@@ -75,7 +75,8 @@ class Engine::Impl {
     runs_.resize(memory.size());
     for (size_t c = 0; c < memory.size(); ++c) {
       auto tape = lower(*kernel_, machine_, static_cast<int>(c), *kernels_,
-                        {.hand_kernels = options.hand_kernels});
+                        {.max_unrolled_steps = options.max_unrolled_steps,
+                         .hand_kernels = options.hand_kernels});
       if (!tape) return std::unexpected(std::move(tape).error());
       tapes_[c] = std::make_unique<Tape>(std::move(*tape));
     }

@@ -25,6 +25,8 @@ struct EngineOptions {
   int threads = 1;           // workers; more than cores are not used
   Isa isa = active_isa();    // hand kernels of this level
   bool hand_kernels = true;  // false runs the bodies of composites: slow, for comparisons
+  // Steps that unrolled loops may produce for one core; loops beyond stay loops.
+  int64_t max_unrolled_steps = 1'000'000;
 };
 
 struct EngineStats {

@@ -107,7 +107,10 @@ void Lowering::evaluate_now(const Op& op) {
 }
 
 void Lowering::generic(const Op& op) {
-  const std::vector<int32_t> in = operand_slots(op);
+  // A ref made from a run-time index stays a ref into the buffer: it may be used after a copy that
+  // was put off has been made or dropped. Its users make the copies (materialise_behind).
+  const bool view = op.info().effect == ir::Effect::kView;
+  const std::vector<int32_t> in = view ? slots_of(op.operands) : operand_slots(op);
   std::vector<int32_t> out;
   for (const auto& r : op.results) out.push_back(define_unknown(r.get()));
   const int32_t at = instruction(op, in, out);

@@ -24,7 +24,8 @@ std::unordered_set<const Value*> Lowering::written_by(const Op& region) {
   std::unordered_set<const Value*> out;
   ir::walk(region, [&](const Op& op) {
     if (op.code == OpCode::kTpuEnqueueDma) out.insert(base_in(region, dma_operands(op).dst));
-    if (op.info().effect != ir::Effect::kWriteRef) return;
+    const ir::Effect e = op.info().effect;
+    if (e != ir::Effect::kWriteRef && e != ir::Effect::kReadWriteRef) return;
     for (const Value* v : op.operands) {
       if (v->type.is_memref()) out.insert(base_in(region, v));
     }
@@ -64,7 +65,8 @@ bool Lowering::composite(const Op& op) {
   for (size_t i = 0; i < values.size(); ++i) {
     // Whether a ref that is not known yet has gaps cannot be asked later: whole rows of a buffer
     // have none.
-    if (slots[i] >= 0 && values[i]->type.is_memref() && !whole_rows(values[i])) return false;
+    if (!values[i]->type.is_memref()) continue;
+    if (slots[i] >= 0 ? !whole_rows(values[i]) : !is_linear(bound[i].view)) return false;
   }
   ++tape_.hand_kernels;
   emit([&op, bound = std::move(bound), slots = std::move(slots)](CoreRun& run) mutable {

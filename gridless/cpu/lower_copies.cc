@@ -24,13 +24,16 @@ Lowering::DmaOperands Lowering::dma_operands(const Op& op) {
 
 Lowering::Device Lowering::device_of(const Op& op, const Value* v) {
   if (!v) return {.core = core_.id};
-  if (!known(v)) return {.slot = slot(v)};
-  const int64_t d = integer(v);
-  if (d < 0 || d >= static_cast<int64_t>(machine_.cores.size())) {
+  if (!known(v)) return {.slot = slot(v), .op = &op};
+  return {.core = Device::existing(op, integer(v), machine_)};
+}
+
+int Lowering::Device::existing(const Op& op, int64_t d, const emulate::Machine& machine) {
+  if (d < 0 || d >= static_cast<int64_t>(machine.cores.size())) {
     emulate::fault(op, "out_of_bounds", "device " + std::to_string(d) + " does not exist",
                    "device ids run from 0 to the number of cores - 1");
   }
-  return {.core = static_cast<int>(d)};
+  return static_cast<int>(d);
 }
 
 void Lowering::add(CoreRun& run, const View& semaphore, int core, int64_t n) {

@@ -110,12 +110,14 @@ class Lowering {
   struct Device {
     int32_t slot = -1;
     int core = 0;
+    const Op* op = nullptr;
     int get(CoreRun& run) const {
       if (slot < 0) return core;
-      const int64_t d = emulate::scalar(run.frame.slots[static_cast<size_t>(slot)]).i;
-      GRIDLESS_CHECK(d >= 0 && d < static_cast<int64_t>(run.machine->cores.size()), "device {}", d);
-      return static_cast<int>(d);
+      return existing(*op, emulate::scalar(run.frame.slots[static_cast<size_t>(slot)]).i,
+                      *run.machine);
     }
+    // `d`, or a fault when there is no such core.
+    static int existing(const Op& op, int64_t d, const emulate::Machine& machine);
   };
   Device device_of(const Op& op, const Value* v);
   // A ref operand at run time: the known view, or the slot that will hold it.

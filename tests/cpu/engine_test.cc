@@ -4,12 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "gridless/ir/text.h"
+#include "gridless/lang/kernel.h"
+#include "gridless/lang/ops.h"
 #include "gridless/tpu/compile_kernel.h"
 #include "gridless/weights/safetensors.h"
 #include "kernels/gallery.h"
@@ -27,6 +31,12 @@ void expect_engines_agree(const ir::Program& program, const PerCoreBytes& inputs
     for (const int threads : {1, 2}) {
       EXPECT_TRUE(same_results(expected, run_cpu(program, inputs, {.threads = threads}, launches)))
           << threads << " workers, " << launches << " launches";
+      // Loops that stay loops.
+      for (const int64_t cap : {0, 300}) {
+        const EngineOptions options{.threads = threads, .max_unrolled_steps = cap};
+        EXPECT_TRUE(same_results(expected, run_cpu(program, inputs, options, launches)))
+            << threads << " workers, unrolling up to " << cap;
+      }
     }
   }
 }
@@ -71,7 +81,8 @@ std::vector<std::string> corpus_names(bool with_grid) {
     if (nlohmann::json::parse(read(entry.path() / "meta.json"))["verdict"] != "clean") continue;
     const auto module = ir::parse(read(entry.path() / "module.mlir"), "module.mlir");
     bool grid = false;
-    ir::walk(*module->top, [&](const ir::Op& op) { grid |= op.find("iteration_bounds") != nullptr; });
+    ir::walk(*module->top,
+             [&](const ir::Op& op) { grid |= op.find("iteration_bounds") != nullptr; });
     if (grid == with_grid) out.push_back(entry.path().filename());
   }
   std::ranges::sort(out);
@@ -118,6 +129,96 @@ TEST(Engine, RefusesAGrid) {
   const Ran ran = run_cpu(kernel.program, kernel.inputs);
   ASSERT_EQ(ran.diagnostics.size(), 1u);
   EXPECT_THAT(ran.diagnostics[0].message, testing::HasSubstr("without a grid"));
+}
+
+// Programs that go wrong: the report is that of the emulator, on any number of workers.
+using namespace lang;  // NOLINT: kernels read in the language
+
+struct Wrong {
+  std::function<void(Kernel&, Ref table)> body;
+  int cores = 2;
+};
+
+std::vector<std::string> kinds(const Diagnostics& list) {
+  std::vector<std::string> out;
+  for (const Diagnostic& d : list) out.push_back(d.kind);
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
+  return out;
+}
+
+void expect_report(const Wrong& wrong, const std::string& kind) {
+  Kernel k("wrong", wrong.cores);
+  const Ref table = k.input("table", Elem::kI32, {8}, Space::kSmem);
+  const Ref y = k.output("y", Elem::kF32, {8, 128});
+  if (wrong.cores > 1) k.barrier_all();
+  k.scope([&] {
+    const Ref a = k.vmem(Elem::kF32, {8, 128});
+    const Sem done = k.dma_sem();
+    a.store(zeros(k, Elem::kF32, {8, 128}));
+    k.copy(a, y, done).wait();
+    wrong.body(k, table);
+  });
+  const auto program = k.finish();
+  ASSERT_TRUE(program) << to_string(program.error());
+  const Bytes numbers = bytes_of(std::vector<int32_t>{0, 1, 2, 3, 1000, -1, 6, 7});
+  const PerCoreBytes inputs(static_cast<size_t>(wrong.cores), {numbers});
+  EXPECT_THAT(kinds(run_emulated(*program, inputs).diagnostics), testing::ElementsAre(kind));
+  for (const int threads : {1, 2}) {
+    const Ran ran = run_cpu(*program, inputs, {.threads = threads});
+    EXPECT_THAT(kinds(ran.diagnostics), testing::ElementsAre(kind)) << threads << " workers";
+    for (const Diagnostic& d : ran.diagnostics) EXPECT_TRUE(d.where.known()) << d.str();
+  }
+}
+
+TEST(Engine, ReportsAWaitForASignalThatNeverComes) {
+  expect_report({[](Kernel& k, Ref) { k.wait(k.sem()); }}, "deadlock");
+  // One core has ended, the other waits.
+  expect_report({[](Kernel& k, Ref) {
+                  const Sem s = k.sem();
+                  k.if_(k.core() == 1, [&] { k.wait(s); });
+                }},
+                "deadlock");
+  // Each waits for the other.
+  expect_report({[](Kernel& k, Ref) {
+                  const Sem s = k.sem();
+                  k.wait(s);
+                  k.signal(s, 1, 1 - k.core());
+                }},
+                "deadlock");
+  // Three of four get theirs.
+  expect_report({[](Kernel& k, Ref) {
+                   const Sem s = k.sem();
+                   k.if_(k.core() != 3, [&] { k.signal(s, 1, k.core()); });
+                   k.wait(s);
+                 },
+                 4},
+                "deadlock");
+}
+
+TEST(Engine, ReportsSignalsThatNobodyWaitedFor) {
+  expect_report({[](Kernel& k, Ref) { k.signal(k.sem(), 3); }}, "semaphore_not_zero");
+}
+
+TEST(Engine, ReportsAnIndexOutOfBounds) {
+  expect_report({[](Kernel& k, Ref table) {
+                  const Ref a = k.vmem(Elem::kF32, {8, 128}), b = k.vmem(Elem::kF32, {1, 128});
+                  a.store(zeros(k, Elem::kF32, {8, 128}));
+                  b.store(a.load({table.get({4}), 0}, {1, 128}));
+                }},
+                "out_of_bounds");
+  expect_report({[](Kernel& k, Ref table) {
+                  const Ref a = k.vmem(Elem::kF32, {8, 128});
+                  a.rows(table.get({5}), 1).store(zeros(k, Elem::kF32, {1, 128}));
+                }},
+                "out_of_bounds");
+  expect_report({[](Kernel& k, Ref table) { k.signal(k.sem(), 1, table.get({4})); }},
+                "out_of_bounds");
+  expect_report({[](Kernel& k, Ref table) {
+                  const Ref a = k.smem(Elem::kI32, {8});
+                  a.set({table.get({4})}, 1);
+                }},
+                "out_of_bounds");
 }
 
 }  // namespace

@@ -93,13 +93,14 @@ inline Ran run_emulated(const ir::Program& p, const PerCoreBytes& inputs, int la
   CallMemory memory(p.call, inputs);
   for (int i = 0; i < launches; ++i) {
     const emulate::Report report = emulator->run(memory.memory());
-    if (!report.finished || has_errors(report.diagnostics)) return {.diagnostics = report.diagnostics};
+    if (!report.finished || has_errors(report.diagnostics))
+      return {.diagnostics = report.diagnostics};
   }
   return {.results = memory.results()};
 }
 
-inline Ran run_cpu(const ir::Program& p, const PerCoreBytes& inputs, const EngineOptions& options = {},
-                   int launches = 1) {
+inline Ran run_cpu(const ir::Program& p, const PerCoreBytes& inputs,
+                   const EngineOptions& options = {}, int launches = 1) {
   CallMemory memory(p.call, inputs);
   auto engine = Engine::create(p, memory.memory(), options);
   if (!engine) return {.diagnostics = engine.error()};
