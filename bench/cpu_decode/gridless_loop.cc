@@ -1,5 +1,7 @@
-// The token loop of this engine: gridless_loop MODEL.gguf THREADS (commands: loop.h). One virtual
-// core per thread.
+// The token loop of this engine, one virtual core per thread (commands: loop.h).
+//
+//   gridless_loop MODEL.gguf THREADS
+//   gridless_loop bandwidth THREADS     bytes per second that so many threads read
 #include <fmt/format.h>
 
 #include <charconv>
@@ -43,11 +45,19 @@ class Gridless : public Engine {
   std::vector<float> logits_;
 };
 
+int fail(const gridless::Error& error) {
+  fmt::print(stderr, "gridless_loop: {}\n", error.message);
+  return 1;
+}
+
+int bandwidth(int threads) {
+  const auto read = gridless::read_bandwidth(threads);
+  if (!read) return fail(read.error());
+  fmt::print("{:.6g}\n", read->bytes_per_second);
+  return 0;
+}
+
 int run(const char* path, int threads) {
-  const auto fail = [](const gridless::Error& error) {
-    fmt::print(stderr, "gridless_loop: {}\n", error.message);
-    return 1;
-  };
   const double begin = seconds(CLOCK_MONOTONIC);
   const auto checkpoint = gridless::weights::Checkpoint::open(path);
   if (!checkpoint) return fail(checkpoint.error());
@@ -55,10 +65,7 @@ int run(const char* path, int threads) {
       *checkpoint, {.cores = threads, .threads = threads, .context = 1024, .max_rows = 32});
   if (!runner) return fail(runner.error());
   const double loaded = seconds(CLOCK_MONOTONIC) - begin;
-  const auto read = gridless::read_bandwidth(threads);
-  if (!read) return fail(read.error());
-  fmt::print("{{\"load_s\": {:.2f}, \"weight_bytes\": {}, \"read_bytes_per_s\": {:.4g}}}\n", loaded,
-             (*runner)->weight_bytes(), read->bytes_per_second);
+  fmt::print("{{\"load_s\": {:.2f}, \"weight_bytes\": {}}}\n", loaded, (*runner)->weight_bytes());
   std::fflush(stdout);
   Gridless engine(**runner);
   return serve(engine);
@@ -74,8 +81,9 @@ int main(int argc, char** argv) {
     std::from_chars(text.data(), text.data() + text.size(), threads);
   }
   if (threads < 1) {
-    fmt::print(stderr, "usage: gridless_loop MODEL.gguf THREADS   (commands on stdin: loop.h)\n");
+    fmt::print(stderr, "usage: gridless_loop MODEL.gguf|bandwidth THREADS (commands on stdin: loop.h)\n");
     return 1;
   }
+  if (std::string_view(argv[1]) == "bandwidth") return gridless_bench::bandwidth(threads);
   return gridless_bench::run(argv[1], threads);
 }
