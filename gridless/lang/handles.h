@@ -177,7 +177,8 @@ class Ref {
   // Only where `mask` (i1, of the same shape) is set; 32-bit elements only.
   void store_masked(Vec v, Vec mask, Where w = Where::current()) const;
   void store_masked(Vec v, Vec mask, const std::vector<Scalar>& starts, Where w = Where::current()) const;
-  // Every strides[d]-th element of dimension d; `sizes` counts the elements taken. 32-bit elements.
+  // Every strides[d]-th element of dimension d; `sizes` counts the elements taken. 32-bit
+  // elements, allocations of exactly 128 lanes.
   Vec load_strided(const std::vector<Scalar>& starts, const Shape& sizes, const Shape& strides,
                    Where w = Where::current()) const;
   void store_strided(Vec v, const std::vector<Scalar>& starts, const Shape& strides,

@@ -245,6 +245,22 @@ void Kernel::warn_about_copies() {
   }
 }
 
+void Kernel::check_mxu_use() {
+  const Op* by_hand = nullptr;
+  const Op* whole = nullptr;
+  ir::walk(*function_, [&](const Op& op) {
+    if (!by_hand && op.info().effect == ir::Effect::kMxuState) by_hand = &op;
+    if (!whole && op.code == OpCode::kTpuMatmul) whole = &op;
+  });
+  if (!by_hand || !whole) return;
+  diagnostics_.push_back({.kind = "invalid_ir",
+                          .message = "mxu_* operations and dot() in one kernel",
+                          .where = by_hand->loc,
+                          .notes = {"dot() at " + whole->loc.str()},
+                          .hint = "libtpu schedules the matrix units itself or leaves them to the kernel: "
+                                  "use one of the two"});
+}
+
 void Kernel::warn_about_outputs() {
   std::vector<const Value*> used;
   ir::walk(*function_, [&](const Op& op) { used.insert(used.end(), op.operands.begin(), op.operands.end()); });
@@ -263,6 +279,7 @@ std::expected<ir::Program, Diagnostics> Kernel::finish(Where w) {
     return std::unexpected(std::move(diagnostics_));
   }
   emit(OpCode::kFuncReturn, {}, {}, {}, w);
+  check_mxu_use();
   warn_about_copies();
   warn_about_outputs();
   finished_ = w;

@@ -169,6 +169,7 @@ class Kernel {
   // Reports operands that are out of scope or of another kernel.
   void check_visible(const std::vector<ir::Value*>& operands, Where w);
   void warn_about_copies();
+  void check_mxu_use();
   void warn_about_outputs();
 
   // What finish() needs to know about one started copy.

@@ -73,6 +73,17 @@ bool check_32_bits(const Ref& ref, const char* what, Where w) {
   return false;
 }
 
+// What strided loads and stores of the chip need.
+bool check_strided(const Ref& ref, const char* what, Where w) {
+  if (!check_32_bits(ref, what, w)) return false;
+  if (ref.shape().empty() || ref.shape().back() != 128) {
+    ref.kernel()->error("shape_mismatch", fmt::format("{} in {}", what, ref.value()->type.str()),
+                        "the allocation must be exactly 128 lanes wide", w);
+    return false;
+  }
+  return true;
+}
+
 bool check_smem(const Ref& ref, size_t indices, const char* what, Where w) {
   if (ref.space() == Space::kSmem && indices == ref.shape().size()) return true;
   ref.kernel()->error("invalid_ir",
@@ -117,7 +128,7 @@ Vec Ref::load(const std::vector<Scalar>& starts, const Shape& sizes, Where w) co
 Vec Ref::load_strided(const std::vector<Scalar>& starts, const Shape& sizes, const Shape& strides,
                       Where w) const {
   Kernel& k = *kernel();
-  if (!check_32_bits(*this, "a strided load", w) || strides.size() != sizes.size() ||
+  if (!check_strided(*this, "a strided load", w) || strides.size() != sizes.size() ||
       !check_access(*this, starts, sizes, strides, "strided load", w)) {
     return k.constant(sizes, elem(), 0, w);
   }
@@ -151,7 +162,7 @@ void Ref::store_masked(Vec v, Vec mask, const std::vector<Scalar>& starts, Where
 
 void Ref::store_strided(Vec v, const std::vector<Scalar>& starts, const Shape& strides, Where w) const {
   Kernel& k = *kernel();
-  if (!check_32_bits(*this, "a strided store", w) || strides.size() != v.shape().size() ||
+  if (!check_strided(*this, "a strided store", w) || strides.size() != v.shape().size() ||
       !check_access(*this, starts, v.shape(), strides, "strided store", w)) {
     return;
   }

@@ -123,6 +123,14 @@ Vec gather(Vec a, Vec indices, int axis, Where w) {
             "the indices are i32 and of the shape of the vector", w);
     return a;
   }
+  const int64_t reach = axis + 1 == static_cast<int>(a.shape().size()) ? 128 : 8;
+  if (a.shape()[static_cast<size_t>(axis)] > reach) {
+    k.error("shape_mismatch",
+            fmt::format("gather along {} elements of axis {} of {}", a.shape()[static_cast<size_t>(axis)],
+                        axis, a.value()->type.str()),
+            "the chip gathers within 128 lanes or 8 rows: slice() and where() the parts", w);
+    return a;
+  }
   return Vec(&k, k.emit1(OpCode::kTpuDynamicGather, {a.value(), indices.value()}, a.value()->type,
                          {{"dimensions", Attr::dense_array(Elem::kI32, {axis})}}, w));
 }

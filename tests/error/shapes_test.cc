@@ -81,6 +81,19 @@ void mxu_shape(Kernel& k, const Buffers&, int& line) {
   MISTAKE mxu_push(w, 0, 0);
 }
 
+void gather_reach(Kernel& k, const Buffers& m, int& line) {
+  const Vec lane = iota(k, {16, 256}, 1);
+  MISTAKE (void)gather(m.a.load(), lane, 1);
+}
+void strided_width(Kernel&, const Buffers& m, int& line) {
+  MISTAKE (void)m.a.load_strided({0, 0}, {8, 256}, {2, 1});
+}
+void mixed_mxu(Kernel& k, const Buffers& m, int& line) {
+  const Vec w = full(k, Elem::kBf16, {256, 256}, 1.0), acc = zeros(k, Elem::kF32, {16, 256});
+  m.a.store(dot(m.half.load(), w, acc));
+  MISTAKE mxu_push(w, 0, 0);
+}
+
 const ErrorCase kCases[] = {
     {"Elements", "shape_mismatch", "operands of vector<16x256xf32> and vector<16x256xbf16>", "cast() one", in_scope<elements>},
     {"BroadcastShapes", "shape_mismatch", "shapes 16x256 and 1x128 do not broadcast", "equal or 1", in_scope<broadcast_shapes>},
@@ -104,6 +117,9 @@ const ErrorCase kCases[] = {
     {"ArgMaxOfBf16", "shape_mismatch", "arg_max over axis 1 of vector<16x256xbf16>", "cast() first", in_scope<arg_max_of_bf16>},
     {"MaskedStoreOfBf16", "shape_mismatch", "a masked store", "32-bit elements only", in_scope<masked_store_of_bf16>},
     {"EmptyAllocation", "shape_mismatch", "an allocation of shape 8x0", "at least 1", in_scope<empty_allocation>},
+    {"GatherReach", "shape_mismatch", "gather along 256 elements of axis 1", "within 128 lanes or 8 rows", in_scope<gather_reach>},
+    {"StridedWidth", "shape_mismatch", "a strided load in memref<16x256xf32", "exactly 128 lanes", in_scope<strided_width>},
+    {"MixedMxu", "invalid_ir", "mxu_* operations and dot() in one kernel", "use one of the two", in_scope<mixed_mxu>, 1, "dot() at "},
     {"MxuShape", "shape_mismatch", "mxu_push of vector<128x256xbf16>", "256x256", in_scope<mxu_shape>},
 };
 ERROR_SUITE(Shapes, kCases);
