@@ -17,6 +17,8 @@ namespace gridless::cpu {
 namespace {
 
 constexpr size_t kAlignment = 64;
+// About a microsecond: the owner of a core that can go on has taken it by then, if it is running.
+constexpr int kSpinsBeforeStealing = 30;
 
 // Zeroed memory that costs nothing until touched: the ring slots behind views never are.
 class Arena {
@@ -74,9 +76,9 @@ class Engine::Impl {
     tapes_.resize(memory.size());
     runs_.resize(memory.size());
     for (size_t c = 0; c < memory.size(); ++c) {
-      auto tape = lower(*kernel_, machine_, static_cast<int>(c), *kernels_,
-                        {.max_unrolled_steps = options.max_unrolled_steps,
-                         .hand_kernels = options.hand_kernels});
+      auto tape = lower(
+          *kernel_, machine_, static_cast<int>(c), *kernels_,
+          {.max_unrolled_steps = options.max_unrolled_steps, .hand_kernels = options.hand_kernels});
       if (!tape) return std::unexpected(std::move(tape).error());
       tapes_[c] = std::make_unique<Tape>(std::move(*tape));
     }
@@ -91,6 +93,7 @@ class Engine::Impl {
     }
     team_ = std::move(*team);
     idle_ = std::vector<std::atomic<uint64_t>>(static_cast<size_t>(workers));
+    held_ = std::vector<Held>(memory.size());
     parkers_ = std::vector<Parker>(static_cast<size_t>(workers));
     notify_ = [this](int core) {
       events_.fetch_add(1, std::memory_order_seq_cst);
@@ -104,6 +107,8 @@ class Engine::Impl {
     failed_.store(false);
     diagnostics_.clear();
     for (auto& i : idle_) i.store(kBusy);
+    for (Held& h : held_) h.done.store(false);
+    unfinished_.store(static_cast<int>(held_.size()));
     team_->run([this](int w) { work(w); });
     if (diagnostics_.empty()) check_semaphores();
     if (!diagnostics_.empty()) return std::unexpected(diagnostics_);
@@ -222,23 +227,46 @@ class Engine::Impl {
     }
   }
 
-  void work(int w) {
-    std::vector<CoreRun*> mine;
-    for (size_t c = static_cast<size_t>(w); c < runs_.size(); c += idle_.size()) {
-      mine.push_back(runs_[c].get());
+  // Runs core `c` until it blocks or ends, unless another worker has it in hand.
+  bool try_core(size_t c) {
+    Held& held = held_[c];
+    if (held.done.load(std::memory_order_acquire) ||
+        held.taken.exchange(true, std::memory_order_acquire)) {
+      return false;
     }
+    bool progress = false;
+    if (!held.done.load(std::memory_order_relaxed) && advance(*runs_[c], progress)) {
+      held.done.store(true, std::memory_order_release);
+      if (unfinished_.fetch_sub(1) == 1) wake();
+    }
+    held.taken.store(false, std::memory_order_release);
+    return progress;
+  }
+
+  // Core c belongs to worker c % workers, so its memory stays in one cache. But a worker that has
+  // nothing to do and still has the processor takes any core that can go on: on a busy machine the
+  // owner may have to wait long for its turn.
+  void work(int w) {
+    const size_t workers = idle_.size(), mine = static_cast<size_t>(w);
     try {
-      while (!mine.empty() && !failed_.load(std::memory_order_relaxed)) {
+      while (unfinished_.load() > 0 && !failed_.load(std::memory_order_relaxed)) {
         const uint64_t seen = events_.load(std::memory_order_acquire);
         bool progress = false;
-        std::erase_if(mine, [&](CoreRun* run) { return advance(*run, progress); });
-        if (!mine.empty() && !progress) wait_for_event(w, seen);
+        for (size_t c = mine; c < runs_.size(); c += workers) progress |= try_core(c);
+        if (progress) continue;
+        for (int spin = 0; spin < kSpinsBeforeStealing && events_.load() == seen; ++spin) {
+          __builtin_ia32_pause();
+        }
+        if (events_.load() != seen) continue;
+        for (size_t c = 0; c < runs_.size(); ++c) {
+          if (c % workers != mine) progress |= try_core(c);
+        }
+        if (!progress) wait_for_event(w, seen);
       }
     } catch (emulate::Fault& f) {
       fail(std::move(f.diagnostic));
     }
-    idle_[static_cast<size_t>(w)].store(kDone);
-    wake();  // the last one running must look whether the others can go on at all
+    idle_[mine].store(kDone);
   }
 
   void wake() {
@@ -310,6 +338,13 @@ class Engine::Impl {
   std::vector<std::unique_ptr<Tape>> tapes_;
   std::vector<std::unique_ptr<CoreRun>> runs_;
   EngineStats stats_;
+  struct Held {
+    std::atomic<bool> taken = false;  // a worker is running the core
+    std::atomic<bool> done = false;
+  };
+  std::vector<Held> held_;           // per core
+  std::atomic<int> unfinished_ = 0;  // cores
+
   std::unique_ptr<Team> team_;
   std::function<void(int)> notify_;
 

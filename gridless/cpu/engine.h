@@ -1,9 +1,9 @@
 // The CPU engine: runs a program on N virtual cores with T worker threads, fast.
 //
 // The operands stay where the caller has them and are bound when the engine is made: a caller
-// changes tables and state in place between launches. Virtual core c runs on worker c % T; a worker
-// whose core waits goes on with its next core, then spins briefly, then parks. The program's own
-// semaphores are the only synchronisation inside a launch.
+// changes tables and state in place between launches. Virtual core c belongs to worker c % T; a
+// worker whose cores wait goes on with a core of a worker that is not running, then spins briefly,
+// then parks. The program's own semaphores are the only synchronisation inside a launch.
 //
 // Thread contract: run() by one thread at a time. Deterministic: results do not depend on the
 // number of workers or on timing (for programs without races).
