@@ -1,12 +1,13 @@
 // Lesson 1: data lives in HBM, the vector unit works on VMEM, and copies join the two.
 //
-// A kernel is one sequential program. Its operands are refs into HBM, which no instruction can read:
-// a ref is a window, not a value. To add two arrays we make room in VMEM, start a copy of each operand
-// into it, wait until the bytes are there, load them as vectors, add, and send the result back.
+// A kernel is one sequential program. Its operands are refs into HBM, which no instruction can
+// read: a ref is a window, not a value. To add two arrays we make room in VMEM, start a copy of
+// each operand into it, wait until the bytes are there, load them as vectors, add, and send the
+// result back.
 //
 // The C++ below runs once and *records* that program. `x + y` does not add anything now.
-#include "gridless/lang/ops.h"
 #include "gridless/lang/kernel.h"
+#include "gridless/lang/ops.h"
 #include "kernels/gallery.h"
 
 namespace gridless::kernels {
@@ -26,8 +27,8 @@ Built build(const Options& o) {
   k.scope([&] {
     const Ref a = k.vmem(Elem::kF32, shape);
     const Ref b = k.vmem(Elem::kF32, shape);
-    // One semaphore per copy that may be in flight at the same time: it counts arrived bytes, and two
-    // copies on one semaphore could not be told apart.
+    // One semaphore per copy that may be in flight at the same time: it counts arrived bytes, and
+    // two copies on one semaphore could not be told apart.
     const Sems done = k.dma_sems(2);
 
     const Copy copy_x = k.copy(x, a, done.at(0));  // both copies run from here on
@@ -51,7 +52,8 @@ PerCore inputs(const Options& o, uint64_t seed) {
 PerCore reference(const Options&, const PerCore& in) {
   const Array &x = in[0][0], &y = in[0][1];
   Array z(Elem::kF32, x.shape);
-  for (size_t i = 0; i < z.values.size(); ++i) z.values[i] = rounded(Elem::kF32, x.values[i] + y.values[i]);
+  for (size_t i = 0; i < z.values.size(); ++i)
+    z.values[i] = rounded(Elem::kF32, x.values[i] + y.values[i]);
   return {{z}};
 }
 

@@ -1,8 +1,9 @@
 // Lesson 2: a copy is a start and a wait, and what you do between them is free.
 //
 // Blocks of an array are written back in reverse order, HBM to VMEM to HBM. All reads are started
-// before the first wait: the copy engine works on all of them while the program goes on. Each block's
-// write starts as soon as its read has landed, so reads and writes overlap without any thread.
+// before the first wait: the copy engine works on all of them while the program goes on. Each
+// block's write starts as soon as its read has landed, so reads and writes overlap without any
+// thread.
 //
 // A C++ `for` unrolls: the program below has `blocks` starts in a row. That is fine for a handful;
 // lesson 3 has the loop that stays a loop.

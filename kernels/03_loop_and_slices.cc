@@ -2,12 +2,12 @@
 //
 // y = x * sigmoid(x) over an array that does not fit in VMEM, one tile of rows at a time. `k.loop`
 // records one loop, whatever the trip count: compile time and code size stay those of one body, so
-// loops are what a big program is made of. The counter is a Scalar, a number of the scalar unit that
-// is known when the kernel runs.
+// loops are what a big program is made of. The counter is a Scalar, a number of the scalar unit
+// that is known when the kernel runs.
 //
-// A slice of a ref is another window, computed from Scalars. In HBM and VMEM data lies in tiles of 8
-// rows by 128 lanes, and the copy engine moves whole tiles: `i * kTileRows` is visibly a multiple of 8.
-// Where a start comes from somewhere else, Kernel::assume_multiple makes the promise.
+// A slice of a ref is another window, computed from Scalars. In HBM and VMEM data lies in tiles of
+// 8 rows by 128 lanes, and the copy engine moves whole tiles: `i * kTileRows` is visibly a multiple
+// of 8. Where a start comes from somewhere else, Kernel::assume_multiple makes the promise.
 #include <cmath>
 
 #include "gridless/lang/kernel.h"

@@ -1,9 +1,10 @@
 // Lesson 5: the MXU, and a loop that carries a vector.
 //
 // C = A.B with bf16 operands and f32 sums. `dot(a, b, acc)` is the matrix unit: it multiplies bf16
-// exactly, adds in f32, and adds the result to `acc`. K is walked in chunks so that a big A and B need
-// not be registers at once; the sum travels from one iteration to the next as the loop's carried value.
-// (A value made inside a loop body cannot be used after it: carrying is how it gets out.)
+// exactly, adds in f32, and adds the result to `acc`. K is walked in chunks so that a big A and B
+// need not be registers at once; the sum travels from one iteration to the next as the loop's
+// carried value. (A value made inside a loop body cannot be used after it: carrying is how it gets
+// out.)
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
 #include "kernels/gallery.h"
@@ -54,7 +55,8 @@ PerCore reference(const Options& o, const PerCore& in) {
   Array c(Elem::kF32, {kM, kN});
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j)
-      for (int64_t x = 0; x < o["k"]; ++x) c.at({i, j}) += in[0][0].at({i, x}) * in[0][1].at({x, j});
+      for (int64_t x = 0; x < o["k"]; ++x)
+        c.at({i, j}) += in[0][0].at({i, x}) * in[0][1].at({x, j});
   return {{c}};
 }
 
@@ -67,8 +69,8 @@ Lesson lesson_05_matmul() {
           .build = build,
           .inputs = inputs,
           .reference = reference,
-          // Products are exact; k sums of f32: a walk of k roundings of 2^-24 of sums of size sqrt(k),
-          // below 2^-24 * k for every k here.
+          // Products are exact; k sums of f32: a walk of k roundings of 2^-24 of sums of size
+          // sqrt(k), below 2^-24 * k for every k here.
           .absolute = 1024 * 6e-8 * 4,
           .relative = 1e-5};
 }

@@ -1,7 +1,7 @@
 // Lesson 6: SMEM holds the numbers that steer the program.
 //
-// y[i] = x[table[i]] * scale[i]: block i of the output is a block of x that a table chooses, times a
-// number that another table holds. This is how expert ids, page tables and row positions reach a
+// y[i] = x[table[i]] * scale[i]: block i of the output is a block of x that a table chooses, times
+// a number that another table holds. This is how expert ids, page tables and row positions reach a
 // kernel: small i32 (or f32) arrays in SMEM, read one element at a time into Scalars. A Scalar may
 // index HBM, bound a loop or, broadcast over a vector, take part in arithmetic.
 //

@@ -1,11 +1,12 @@
 // Lesson 7: two slots, so that the next tile arrives while this one is worked on.
 //
-// Lesson 3 waits for every tile: the copy engine idles while the vector unit works, and the other way
-// round. With two slots the loop starts tile i+1 into one slot, then waits for tile i in the other.
-// Results leave through two slots of their own, so a write has a whole iteration to finish.
+// Lesson 3 waits for every tile: the copy engine idles while the vector unit works, and the other
+// way round. With two slots the loop starts tile i+1 into one slot, then waits for tile i in the
+// other. Results leave through two slots of their own, so a write has a whole iteration to finish.
 //
-// The copy that iteration i waits for was started by iteration i-1: there is no Copy object to call.
-// Kernel::wait names the same bytes and semaphore instead. The rule stays: every start, one wait.
+// The copy that iteration i waits for was started by iteration i-1: there is no Copy object to
+// call. Kernel::wait names the same bytes and semaphore instead. The rule stays: every start, one
+// wait.
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
 #include "kernels/gallery.h"

@@ -1,9 +1,9 @@
 // Lesson 8: a weight stream. Decoding is this loop.
 //
 // y = x.W for a few rows of x and a W that is read once from HBM: the time is that of reading W, so
-// the read must never stop. A ring of `depth` slots keeps depth - 1 chunks in flight: when chunk i has
-// been used, its slot is refilled with chunk i + depth. The prologue fills the ring; there is no other
-// special case.
+// the read must never stop. A ring of `depth` slots keeps depth - 1 chunks in flight: when chunk i
+// has been used, its slot is refilled with chunk i + depth. The prologue fills the ring; there is
+// no other special case.
 //
 // W is stored as i32 words, each the bf16 weights of two neighbouring rows. bf16 arrays are tiled
 // differently in HBM and in VMEM, so copying them as bf16 would be a strided copy at a fifth of the

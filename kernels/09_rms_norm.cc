@@ -1,9 +1,9 @@
 // Lesson 9: where to round.
 //
-// RMS norm of bf16 rows: y = x / sqrt(mean(x^2) + eps) * weight. Squares of bf16 values need 16 bits of
-// mantissa and their sum more, so the arithmetic is f32: cast() up once after the load, cast() down
-// once before the store. A cast to bf16 rounds to nearest even; nothing else on the way loses bits on
-// purpose. Each rounding is a visible word in the program.
+// RMS norm of bf16 rows: y = x / sqrt(mean(x^2) + eps) * weight. Squares of bf16 values need 16
+// bits of mantissa and their sum more, so the arithmetic is f32: cast() up once after the load,
+// cast() down once before the store. A cast to bf16 rounds to nearest even; nothing else on the way
+// loses bits on purpose. Each rounding is a visible word in the program.
 //
 // Rows may be padded to whole tiles: `width` columns of the row are real, and the mean divides by
 // those. Padding is zero, so the sum does not see it.
@@ -48,7 +48,8 @@ Built build(const Options& o) {
 
 PerCore inputs(const Options& o, uint64_t seed) {
   Rng rng(seed);
-  Array x = normal(rng, Elem::kBf16, {kRows, kColumns}), weight = normal(rng, Elem::kF32, {1, kColumns});
+  Array x = normal(rng, Elem::kBf16, {kRows, kColumns}),
+        weight = normal(rng, Elem::kF32, {1, kColumns});
   for (int64_t r = 0; r < kRows; ++r)
     for (int64_t c = o["width"]; c < kColumns; ++c) x.at({r, c}) = 0;
   return {{std::move(x), std::move(weight)}};

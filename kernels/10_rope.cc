@@ -5,8 +5,8 @@
 // and the sign differs between the halves, which `iota` and `where` say: no shuffles, no indexing.
 //
 // Positions are in SMEM, one per row: rows may belong to different sequences. Each row of 32-bit
-// numbers can be reached by itself, so a loop takes one row at a time. (bf16 rows share words in pairs
-// and cannot: load 8 or 16 of them.)
+// numbers can be reached by itself, so a loop takes one row at a time. (bf16 rows share words in
+// pairs and cannot: load 8 or 16 of them.)
 #include <cmath>
 
 #include "gridless/lang/kernel.h"
@@ -34,7 +34,8 @@ Built build(const Options& o) {
     const Sem done = k.dma_sem();
     k.copy(x, buffer, done).wait();
 
-    // The same for all rows, so it stands before the loop: what a loop body makes, it makes each time.
+    // The same for all rows, so it stands before the loop: what a loop body makes, it makes each
+    // time.
     const Vec lane = iota(k, {1, kHead}, 1);
     const Vec low = lane < kHalf;
     const Vec pair = cast(where(low, lane, lane - kHalf), Elem::kF32);
@@ -81,8 +82,8 @@ Lesson lesson_10_rope() {
           .build = build,
           .inputs = inputs,
           .reference = reference,
-          // The f32 frequency is off by an ulp or three and the angle goes up to 2000: its error, and so
-          // that of sin and cos, is up to 2000 * 4 * 2^-24 = 4.8e-4, times values up to 5.
+          // The f32 frequency is off by an ulp or three and the angle goes up to 2000: its error,
+          // and so that of sin and cos, is up to 2000 * 4 * 2^-24 = 4.8e-4, times values up to 5.
           .absolute = 2.4e-3,
           .relative = 0};
 }

@@ -1,13 +1,13 @@
 // Lesson 11: attention over pages, with a trip count that only the run knows.
 //
-// One query row per head against a cache of keys and values kept in pages of 128 tokens, scattered in
-// HBM as a table says. `length` says how many tokens there are, so the loop runs length / 128 times,
-// rounded up: bounds of k.loop are Scalars too.
+// One query row per head against a cache of keys and values kept in pages of 128 tokens, scattered
+// in HBM as a table says. `length` says how many tokens there are, so the loop runs length / 128
+// times, rounded up: bounds of k.loop are Scalars too.
 //
 // Softmax needs the maximum of all scores before the first exponential. The online form keeps a
-// running maximum m, a running sum l and an output acc, and when a page raises the maximum it scales
-// what it has by exp(m_old - m_new). One pass over the cache, nothing stored. The three values travel
-// through the loop together.
+// running maximum m, a running sum l and an output acc, and when a page raises the maximum it
+// scales what it has by exp(m_old - m_new). One pass over the cache, nothing stored. The three
+// values travel through the loop together.
 #include <algorithm>
 #include <cmath>
 
@@ -101,7 +101,8 @@ PerCore reference(const Options&, const PerCore& in) {
     for (double& s : score) total += s = std::exp(s - top);
     for (int64_t t = 0; t < n; ++t)
       for (int64_t c = 0; c < kHead; ++c) {
-        out.at({h, c}) += score[static_cast<size_t>(t)] / total * values.at({page(t), t % kPage, c});
+        out.at({h, c}) +=
+            score[static_cast<size_t>(t)] / total * values.at({page(t), t % kPage, c});
       }
   }
   return {{out}};
@@ -117,8 +118,8 @@ Lesson lesson_11_paged_attention() {
           .build = build,
           .inputs = inputs,
           .reference = reference,
-          // Weights are rounded to bf16 (2^-8 relative, each on its own) and average values of size up to
-          // 4.5: |error| <= 2^-8 * 4.5 = 0.018 if all roundings conspired.
+          // Weights are rounded to bf16 (2^-8 relative, each on its own) and average values of size
+          // up to 4.5: |error| <= 2^-8 * 4.5 = 0.018 if all roundings conspired.
           .absolute = 0.018,
           .relative = 0};
 }

@@ -1,9 +1,9 @@
 // Lesson 12: choosing without branches.
 //
-// The k largest of each row and where they stand. Every round takes the maximum of all rows at once,
-// finds its first lane (the smallest lane number among the equal ones), writes both to lane j of the
-// results and strikes the winner out. Rows do different things without any branch: comparisons give
-// masks, `where` picks by mask. The vector unit has no other kind of decision.
+// The k largest of each row and where they stand. Every round takes the maximum of all rows at
+// once, finds its first lane (the smallest lane number among the equal ones), writes both to lane j
+// of the results and strikes the winner out. Rows do different things without any branch:
+// comparisons give masks, `where` picks by mask. The vector unit has no other kind of decision.
 #include <algorithm>
 #include <numeric>
 
@@ -67,9 +67,8 @@ PerCore reference(const Options& o, const PerCore& in) {
   for (int64_t r = 0; r < kRows; ++r) {
     std::vector<int64_t> order(static_cast<size_t>(o["columns"]));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, [&](int64_t a, int64_t b) {
-      return in[0][0].at({r, a}) > in[0][0].at({r, b});
-    });
+    std::ranges::stable_sort(
+        order, [&](int64_t a, int64_t b) { return in[0][0].at({r, a}) > in[0][0].at({r, b}); });
     for (int64_t j = 0; j < o["k"]; ++j) {
       const int64_t c = order[static_cast<size_t>(j)];
       values.at({r, j}) = in[0][0].at({r, c});

@@ -4,9 +4,9 @@
 // `extract` takes one element of a vector to the scalar unit (about 50 cycles: rarely, then), a
 // comparison of Scalars is a condition, and `while_` runs as long as its carried value says so.
 //
-// `a && b` on Scalars evaluates both sides - it is an operation, not control flow. So "i < n and tile i
-// does not match" cannot be one condition: reading tile n would already be the mistake. The body marks
-// a match by jumping past the end instead.
+// `a && b` on Scalars evaluates both sides - it is an operation, not control flow. So "i < n and
+// tile i does not match" cannot be one condition: reading tile n would already be the mistake. The
+// body marks a match by jumping past the end instead.
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
 #include "kernels/gallery.h"
@@ -25,7 +25,8 @@ Built build(const Options& o) {
   Kernel k("find_tile");
   const Ref threshold = k.input("threshold", Elem::kF32, {1}, Space::kSmem);
   const Ref x = k.input("x", Elem::kF32, {tiles, kRows, kColumns});
-  const Ref y = k.output("y", Elem::kI32, {kRows, kColumns});  // the tile's number everywhere, or -1
+  const Ref y =
+      k.output("y", Elem::kI32, {kRows, kColumns});  // the tile's number everywhere, or -1
 
   k.scope([&] {
     const Ref tile = k.vmem(Elem::kF32, {kRows, kColumns});

@@ -1,15 +1,17 @@
 // Lesson 14: several cores run one program and write into each other's memory.
 //
-// Every core has the same program and the same allocations at the same addresses; `core()` is the only
-// thing that differs. copy_to names a buffer *here* and means the buffer of that name *there*. Nobody
-// can read from a peer: data is sent.
+// Every core has the same program and the same allocations at the same addresses; `core()` is the
+// only thing that differs. copy_to names a buffer *here* and means the buffer of that name *there*.
+// Nobody can read from a peer: data is sent.
 //
 // Tiles go round a ring, `hops` times. Three rules make it right:
 //  1. Nobody writes to a peer that may not have entered the kernel yet: barrier_all() first.
-//  2. A buffer that a peer writes must be free at that time. Two buffers alternate, and before core c
-//     sends again, its right neighbour says with a `credit` that the buffer it is about to receive in
-//     has been sent on. (The first hop needs none: nothing is in use then.)
-//  3. All semaphores end at zero: as many credits are given as are taken, so the last hop gives none.
+//  2. A buffer that a peer writes must be free at that time. Two buffers alternate, and before core
+//  c
+//     sends again, its right neighbour says with a `credit` that the buffer it is about to receive
+//     in has been sent on. (The first hop needs none: nothing is in use then.)
+//  3. All semaphores end at zero: as many credits are given as are taken, so the last hop gives
+//  none.
 #include "gridless/lang/kernel.h"
 #include "kernels/gallery.h"
 
@@ -53,7 +55,8 @@ Built build(const Options& o) {
 PerCore inputs(const Options& o, uint64_t seed) {
   Rng rng(seed);
   PerCore all;
-  for (int64_t c = 0; c < o["cores"]; ++c) all.push_back({normal(rng, Elem::kF32, {kRows, kColumns})});
+  for (int64_t c = 0; c < o["cores"]; ++c)
+    all.push_back({normal(rng, Elem::kF32, {kRows, kColumns})});
   return all;
 }
 

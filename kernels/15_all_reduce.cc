@@ -1,8 +1,8 @@
 // Lesson 15: an all-reduce that gives every core the same bits.
 //
 // Tensor parallelism leaves each core with a partial sum of a small vector, and all need the total.
-// For a few kilobytes the fastest exchange is the plainest: everybody sends its part to everybody, one
-// message time in all. Part s lands in slot s on every core, counted by semaphore s, so nothing
+// For a few kilobytes the fastest exchange is the plainest: everybody sends its part to everybody,
+// one message time in all. Part s lands in slot s on every core, counted by semaphore s, so nothing
 // depends on the order of arrival; and all cores add in the order of the slots, so all get the same
 // rounding. That matters: a residual that differs in its last bit between cores drifts apart.
 //
@@ -55,7 +55,8 @@ Built build(const Options& o) {
 PerCore inputs(const Options& o, uint64_t seed) {
   Rng rng(seed);
   PerCore all;
-  for (int64_t c = 0; c < o["cores"]; ++c) all.push_back({normal(rng, Elem::kF32, {kRows, kColumns})});
+  for (int64_t c = 0; c < o["cores"]; ++c)
+    all.push_back({normal(rng, Elem::kF32, {kRows, kColumns})});
   return all;
 }
 

@@ -1,12 +1,13 @@
 // Lesson 16: quantised weights on a matrix unit that knows nothing of scales.
 //
 // W is int8 with one f32 scale per 32 rows of K and column. Multiplying every weight by its scale
-// before the product costs a vector operation per weight. The scales can wait until after the product
-// if the product keeps blocks of 32 apart, and this trick makes it do so: of the 256 rows of K that one
-// pass takes, make 8 copies of x, the b-th with all but block b set to zero. Stacked, they are a
-// [8 * rows, 256] left side; row (b, r) of the result is the sum over block b alone, exact in f32 up to
-// its additions. Eight rows cost the matrix unit the same as 64, so the copies are free, and the scales
-// cost one multiplication per (block, column) and row instead of one per weight.
+// before the product costs a vector operation per weight. The scales can wait until after the
+// product if the product keeps blocks of 32 apart, and this trick makes it do so: of the 256 rows
+// of K that one pass takes, make 8 copies of x, the b-th with all but block b set to zero. Stacked,
+// they are a [8 * rows, 256] left side; row (b, r) of the result is the sum over block b alone,
+// exact in f32 up to its additions. Eight rows cost the matrix unit the same as 64, so the copies
+// are free, and the scales cost one multiplication per (block, column) and row instead of one per
+// weight.
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
 #include "kernels/gallery.h"
@@ -51,7 +52,8 @@ Built build(const Options& o) {
           // An int8 code is exact in bf16.
           const Vec weights =
               cast(cast(vcodes.load({i * kPass, 0}, {kPass, kColumns}), Elem::kF32), Elem::kBf16);
-          const Vec sums = dot(diagonal, weights, zeros(k, Elem::kF32, {kBlocks * kRows, kColumns}));
+          const Vec sums =
+              dot(diagonal, weights, zeros(k, Elem::kF32, {kBlocks * kRows, kColumns}));
           const Vec scale = vscales.load({i * kBlocks, 0}, {kBlocks, kColumns});
           Vec out = acc;
           for (int64_t b = 0; b < kBlocks; ++b) {
@@ -93,7 +95,8 @@ Lesson lesson_16_quantised_gemv() {
           .build = build,
           .inputs = inputs,
           .reference = reference,
-          // Terms are of size 0.7 and at most 8192 of them are added in f32: 8192 * 2^-24 * 0.7 * sqrt(8192).
+          // Terms are of size 0.7 and at most 8192 of them are added in f32: 8192 * 2^-24 * 0.7 *
+          // sqrt(8192).
           .absolute = 0.03,
           .relative = 1e-5};
 }

@@ -1,10 +1,11 @@
 // Lesson 17: state that stays.
 //
-// A decode step reads and writes state that outlives it: the KV cache, a recurrence. `inout` makes an
-// operand and a result of one buffer: the caller hands the state in and gets it back changed, and what
-// the kernel does not touch stays as it was, without being copied.
+// A decode step reads and writes state that outlives it: the KV cache, a recurrence. `inout` makes
+// an operand and a result of one buffer: the caller hands the state in and gets it back changed,
+// and what the kernel does not touch stays as it was, without being copied.
 //
-// Here each row of a batch updates the state of the sequence that a table names: state = decay * state
+// Here each row of a batch updates the state of the sequence that a table names: state = decay *
+// state
 // + x. A row that is not active (slot -1) must write nothing, and so it must not read either.
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"

@@ -33,7 +33,8 @@ T get(std::span<const std::byte> in, size_t i) {
 Array::Array(Elem e, Shape s) : elem(e), shape(std::move(s)), values(count(shape), 0.0) {}
 
 size_t Array::offset(std::initializer_list<int64_t> index) const {
-  GRIDLESS_CHECK(index.size() == shape.size(), "{} indices into rank {}", index.size(), shape.size());
+  GRIDLESS_CHECK(index.size() == shape.size(), "{} indices into rank {}", index.size(),
+                 shape.size());
   size_t at = 0, d = 0;
   for (int64_t i : index) at = at * static_cast<size_t>(shape[d++]) + static_cast<size_t>(i);
   return at;
@@ -43,11 +44,20 @@ std::vector<std::byte> Array::bytes() const {
   std::vector<std::byte> out(values.size() * static_cast<size_t>(ir::bit_width(elem) / 8));
   for (size_t i = 0; i < values.size(); ++i) {
     switch (elem) {
-      case Elem::kF32: put(out, i, static_cast<float>(values[i])); break;
-      case Elem::kBf16: put(out, i, to_bf16(static_cast<float>(values[i])).bits); break;
-      case Elem::kI32: put(out, i, static_cast<int32_t>(values[i])); break;
-      case Elem::kI8: put(out, i, static_cast<int8_t>(values[i])); break;
-      default: GRIDLESS_CHECK(false, "no bytes for {}", ir::spelling(elem));
+      case Elem::kF32:
+        put(out, i, static_cast<float>(values[i]));
+        break;
+      case Elem::kBf16:
+        put(out, i, to_bf16(static_cast<float>(values[i])).bits);
+        break;
+      case Elem::kI32:
+        put(out, i, static_cast<int32_t>(values[i]));
+        break;
+      case Elem::kI8:
+        put(out, i, static_cast<int8_t>(values[i]));
+        break;
+      default:
+        GRIDLESS_CHECK(false, "no bytes for {}", ir::spelling(elem));
     }
   }
   return out;
@@ -57,11 +67,20 @@ Array Array::from_bytes(Elem e, Shape s, std::span<const std::byte> bytes) {
   Array a(e, std::move(s));
   for (size_t i = 0; i < a.values.size(); ++i) {
     switch (e) {
-      case Elem::kF32: a.values[i] = get<float>(bytes, i); break;
-      case Elem::kBf16: a.values[i] = to_f32(bf16{get<uint16_t>(bytes, i)}); break;
-      case Elem::kI32: a.values[i] = get<int32_t>(bytes, i); break;
-      case Elem::kI8: a.values[i] = get<int8_t>(bytes, i); break;
-      default: GRIDLESS_CHECK(false, "no values for {}", ir::spelling(e));
+      case Elem::kF32:
+        a.values[i] = get<float>(bytes, i);
+        break;
+      case Elem::kBf16:
+        a.values[i] = to_f32(bf16{get<uint16_t>(bytes, i)});
+        break;
+      case Elem::kI32:
+        a.values[i] = get<int32_t>(bytes, i);
+        break;
+      case Elem::kI8:
+        a.values[i] = get<int8_t>(bytes, i);
+        break;
+      default:
+        GRIDLESS_CHECK(false, "no values for {}", ir::spelling(e));
     }
   }
   return a;

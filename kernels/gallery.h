@@ -1,6 +1,6 @@
-// The gallery: numbered kernels, each a lesson with one idea. The text at the top of each file is the
-// lesson; docs/gallery/ has a page for each. Every lesson is also a test: it carries inputs and an
-// independent computation of the outputs in plain C++.
+// The gallery: numbered kernels, each a lesson with one idea. The text at the top of each file is
+// the lesson; docs/gallery/ has a page for each. Every lesson is also a test: it carries inputs and
+// an independent computation of the outputs in plain C++.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ struct Lesson {
   std::vector<Option> options;
   Built (*build)(const Options&);
   PerCore (*inputs)(const Options&, uint64_t seed);
-  // Computed from the inputs alone, in double precision where the kernel rounds less than its result.
+  // Computed from the inputs alone, in double precision where the kernel rounds less than its
+  // result.
   PerCore (*reference)(const Options&, const PerCore& inputs);
   // |got - want| <= absolute + relative * |want|; where the numbers come from stands in the lesson.
   double absolute = 0, relative = 0;

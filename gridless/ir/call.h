@@ -1,5 +1,5 @@
-// Call: how a kernel is called - its operands, results and what the caller must provide. Together with
-// the module it is everything that running, checking and compiling a kernel needs.
+// Call: how a kernel is called - its operands, results and what the caller must provide. Together
+// with the module it is everything that running, checking and compiling a kernel needs.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ struct CallArg {
 };
 
 struct Call {
-  std::string name;              // kernel name
+  std::string name;               // kernel name
   std::vector<CallArg> operands;  // in the order of the function's leading arguments
   std::vector<CallArg> results;   // follow the operands
   // Result `first` lives in the buffer of operand `second` (in-place state).
   std::vector<std::pair<int, int>> aliases;
-  int cores = 1;                          // virtual cores the program was written for
-  std::optional<int> collective_id;       // set exactly when the module has tpu.sem_barrier
-  bool has_communication = false;         // some DMA or signal names a device
-  int64_t vmem_limit_bytes = 0;           // 0: the compiler's default of 32 MiB
+  int cores = 1;                     // virtual cores the program was written for
+  std::optional<int> collective_id;  // set exactly when the module has tpu.sem_barrier
+  bool has_communication = false;    // some DMA or signal names a device
+  int64_t vmem_limit_bytes = 0;      // 0: the compiler's default of 32 MiB
 };
 
 // A kernel ready to run: what lang::Kernel::finish() returns.
 struct Program {
   Module module;
   Call call;
-  Diagnostics warnings = {};  // what the builder found suspicious; the program is valid nevertheless
+  Diagnostics warnings =
+      {};  // what the builder found suspicious; the program is valid nevertheless
 };
 
 }  // namespace gridless::ir

@@ -46,15 +46,16 @@ void Kernel::loop(Scalar from, Scalar to, const std::function<void(Scalar)>& bod
   });
 }
 
-std::vector<Vec> Kernel::loop(
-    Scalar from, Scalar to, std::vector<Vec> init,
-    const std::function<std::vector<Vec>(Scalar, std::vector<Vec>)>& body, Where w) {
+std::vector<Vec> Kernel::loop(Scalar from, Scalar to, std::vector<Vec> init,
+                              const std::function<std::vector<Vec>(Scalar, std::vector<Vec>)>& body,
+                              Where w) {
   std::vector<Value*> inits;
   for (const Vec& v : init) inits.push_back(v.value());
   Op* op = begin_loop(from, to, inits, w);
   in_block(op->body(), [&] {
     std::vector<Vec> carried;
-    for (size_t i = 0; i < init.size(); ++i) carried.emplace_back(this, op->body().args[i + 1].get());
+    for (size_t i = 0; i < init.size(); ++i)
+      carried.emplace_back(this, op->body().args[i + 1].get());
     const std::vector<Vec> next = body(Scalar(this, op->body().args[0].get()), carried);
     std::vector<Value*> yields;
     for (size_t i = 0; i < init.size(); ++i) {
@@ -143,15 +144,15 @@ Scalar Kernel::while_(Scalar init, const std::function<Scalar(Scalar)>& conditio
   in_block(op->body(0), [&] {
     Scalar go = condition(Scalar(this, before));
     if (go.is_constant()) {
-      error("invalid_ir", "the condition of while_ is the constant " + std::to_string(go.constant()),
+      error("invalid_ir",
+            "the condition of while_ is the constant " + std::to_string(go.constant()),
             "make it depend on the value the loop carries", w);
       go = Scalar(this, before) != ScalarArg(0, w);
     }
     emit(OpCode::kScfCondition, {truth(*this, go, w), before}, {}, {}, w);
   });
-  in_block(op->body(1), [&] {
-    emit(OpCode::kScfYield, {as_i32(body(Scalar(this, after)), w)}, {}, {}, w);
-  });
+  in_block(op->body(1),
+           [&] { emit(OpCode::kScfYield, {as_i32(body(Scalar(this, after)), w)}, {}, {}, w); });
   return Scalar(this, op->result());
 }
 
@@ -177,7 +178,8 @@ Scalar Kernel::assume_multiple(Scalar s, int64_t n, Where w) {
 
 void Kernel::require(Scalar condition, std::string_view message, Where w) {
   if (condition.is_constant()) {
-    if (!condition.constant()) error("invalid_ir", std::string(message), "require() is false here", w);
+    if (!condition.constant())
+      error("invalid_ir", std::string(message), "require() is false here", w);
     return;
   }
   emit(OpCode::kCfAssert, {truth(*this, condition, w)}, {},
@@ -185,8 +187,10 @@ void Kernel::require(Scalar condition, std::string_view message, Where w) {
 }
 
 void Kernel::composite(std::string_view name, const std::vector<Operand>& operands,
-                       const std::vector<Param>& params, const std::function<void()>& body, Where w) {
-  std::vector<NamedAttr> attrs = {{std::string(ir::kCompositeAttr), Attr::string(std::string(name))}};
+                       const std::vector<Param>& params, const std::function<void()>& body,
+                       Where w) {
+  std::vector<NamedAttr> attrs = {
+      {std::string(ir::kCompositeAttr), Attr::string(std::string(name))}};
   for (const Param& p : params) attrs.emplace_back("gridless." + p.name, p.value);
   Op* region = emit(OpCode::kTpuRegion, {}, {}, std::move(attrs), w, 1);
   in_block(region->body(), [&] {
@@ -198,8 +202,8 @@ void Kernel::composite(std::string_view name, const std::vector<Operand>& operan
   for (const Operand& o : operands) {
     const auto it = std::ranges::find(captured, o.value);
     if (it == captured.end()) {
-      error("invalid_ir", fmt::format("operand {} of composite {} is not used by its body",
-                                      order.size(), name),
+      error("invalid_ir",
+            fmt::format("operand {} of composite {} is not used by its body", order.size(), name),
             "list only what the body uses, and no constants", w);
       return;
     }

@@ -35,9 +35,10 @@ bool Kernel::check_sem(const Sem& s, Elem kind, const char* use, Where w) {
   if (type.elem() != kind) {
     const bool other = ir::is_semaphore(type.elem());
     error("invalid_ir", fmt::format("{} on {}", use, type.str()),
-          !other                             ? "this is memory, not a semaphore"
-          : kind == Elem::kDmaSemaphore      ? "copies count bytes: allocate it with dma_sem()"
-                                             : "DMA semaphores count bytes of copies: allocate it with sem()",
+          !other ? "this is memory, not a semaphore"
+          : kind == Elem::kDmaSemaphore
+              ? "copies count bytes: allocate it with dma_sem()"
+              : "DMA semaphores count bytes of copies: allocate it with sem()",
           w);
     return false;
   }
@@ -58,8 +59,9 @@ bool Kernel::check_copy(const Ref& src, const Ref& dst, Where w) {
   }
   if (a.elem() != b.elem() || a.shape() != b.shape()) {
     error("shape_mismatch", fmt::format("a copy of {} into {}", a.str(), b.str()),
-          a.elem() != b.elem() ? "the copy engine moves bytes: load, cast() and store to convert"
-                               : "both sides must have one shape: slice() or reshape() the larger one",
+          a.elem() != b.elem()
+              ? "the copy engine moves bytes: load, cast() and store to convert"
+              : "both sides must have one shape: slice() or reshape() the larger one",
           w);
     return false;
   }
@@ -134,7 +136,8 @@ void Copy::wait_sent(Where w) const {
 
 void Kernel::wait(Ref src, Ref dst, Sem done, Where w) {
   waited_elsewhere_.push_back(allocation(done));
-  if (!check_copy(src, dst, w) || !check_sem(done, Elem::kDmaSemaphore, "a wait for a copy", w)) return;
+  if (!check_copy(src, dst, w) || !check_sem(done, Elem::kDmaSemaphore, "a wait for a copy", w))
+    return;
   auto attrs = dma_attrs({1, 0, 1, 1, 0, 0, 0}, 0);
   attrs.emplace_back("wait_target", Attr::boolean(true));
   emit(OpCode::kTpuWaitDma, {src.value(), dst.value(), done.value()}, {}, std::move(attrs), w);
@@ -142,7 +145,8 @@ void Kernel::wait(Ref src, Ref dst, Sem done, Where w) {
 
 void Kernel::wait_received(Ref dst, Sem received, Where w) { wait(dst, dst, received, w); }
 
-// --- regular semaphores -------------------------------------------------------------------------------
+// --- regular semaphores
+// -------------------------------------------------------------------------------
 
 void Kernel::signal(Sem s, Scalar n, Where w) {
   if (!check_sem(s, Elem::kSemaphore, "signal()", w)) return;

@@ -1,10 +1,10 @@
 // The values of the kernel language: Scalar, Vec, Ref. Each is a small handle to an IR value (copy
-// freely); operations on them append ops to the kernel that is being built, at the place where the C++
-// code stands. Every op records the C++ line that made it.
+// freely); operations on them append ops to the kernel that is being built, at the place where the
+// C++ code stands. Every op records the C++ line that made it.
 //
-// Sequential semantics, staged: the C++ code runs once and records. A C++ `for` unrolls; Kernel::loop
-// emits a loop. A Scalar that is known while building (an int, or arithmetic on ints) is folded and
-// becomes a constant only where an op needs it.
+// Sequential semantics, staged: the C++ code runs once and records. A C++ `for` unrolls;
+// Kernel::loop emits a loop. A Scalar that is known while building (an int, or arithmetic on ints)
+// is folded and becomes a constant only where an op needs it.
 #pragma once
 
 #include <cstdint>
@@ -31,19 +31,19 @@ class Ref;
 class Scalar {
  public:
   Scalar() = default;
-  Scalar(int64_t c) : constant_(c) {}                                 // NOLINT: literals are scalars
-  Scalar(int c) : constant_(c) {}                                     // NOLINT
+  Scalar(int64_t c) : constant_(c) {}  // NOLINT: literals are scalars
+  Scalar(int c) : constant_(c) {}      // NOLINT
   Scalar(double c) : constant_(static_cast<int64_t>(c)), real_(c), is_real_(true) {}  // NOLINT
   Scalar(Kernel* k, ir::Value* v) : kernel_(k), value_(v) {}
 
   bool is_constant() const { return value_ == nullptr; }
   int64_t constant() const { return constant_; }  // of a constant; a float is cut toward zero
-  double real() const { return is_real_ ? real_ : static_cast<double>(constant_); }  // of a constant
+  double real() const {
+    return is_real_ ? real_ : static_cast<double>(constant_);
+  }                                           // of a constant
   Kernel* kernel() const { return kernel_; }  // null for a constant
   ir::Value* value() const { return value_; }
-  Elem elem() const {
-    return value_ ? value_->type.elem() : is_real_ ? Elem::kF32 : Elem::kI32;
-  }
+  Elem elem() const { return value_ ? value_->type.elem() : is_real_ ? Elem::kF32 : Elem::kI32; }
 
  private:
   Kernel* kernel_ = nullptr;
@@ -70,7 +70,8 @@ class Vec {
   ir::Value* value_ = nullptr;
 };
 
-// An operand of vector arithmetic: a Vec, a Scalar of the same element, or a number; remembers the line.
+// An operand of vector arithmetic: a Vec, a Scalar of the same element, or a number; remembers the
+// line.
 struct VecArg {
   Vec vec;
   Scalar scalar;
@@ -81,15 +82,15 @@ struct VecArg {
   VecArg(Scalar s, Where w = Where::current()) : scalar(s), kind(kScalar), where(w) {}  // NOLINT
   VecArg(double d, Where w = Where::current()) : number(d), kind(kNumber), where(w) {}  // NOLINT
   VecArg(int d, Where w = Where::current()) : number(d), kind(kNumber), where(w) {}     // NOLINT
-  VecArg(int64_t d, Where w = Where::current())  // NOLINT
+  VecArg(int64_t d, Where w = Where::current())                                         // NOLINT
       : number(static_cast<double>(d)), kind(kNumber), where(w) {}
 };
 
 struct ScalarArg {
   Scalar scalar;
   Where where;
-  ScalarArg(Scalar s, Where w = Where::current()) : scalar(s), where(w) {}  // NOLINT
-  ScalarArg(int s, Where w = Where::current()) : scalar(s), where(w) {}     // NOLINT
+  ScalarArg(Scalar s, Where w = Where::current()) : scalar(s), where(w) {}   // NOLINT
+  ScalarArg(int s, Where w = Where::current()) : scalar(s), where(w) {}      // NOLINT
   ScalarArg(int64_t s, Where w = Where::current()) : scalar(s), where(w) {}  // NOLINT
   ScalarArg(double s, Where w = Where::current()) : scalar(s), where(w) {}   // NOLINT
 };
@@ -127,8 +128,8 @@ Vec operator>=(Vec a, VecArg b);
 Vec operator==(Vec a, VecArg b);
 Vec operator!=(Vec a, VecArg b);
 
-// Scalar arithmetic, on i32 or (when either side is) f32; folded when both sides are known. On i32, /
-// and % round toward zero; % is for integers only.
+// Scalar arithmetic, on i32 or (when either side is) f32; folded when both sides are known. On i32,
+// / and % round toward zero; % is for integers only.
 Scalar operator+(Scalar a, ScalarArg b);
 Scalar operator-(Scalar a, ScalarArg b);
 Scalar operator*(Scalar a, ScalarArg b);
@@ -157,9 +158,11 @@ class Ref {
   int64_t dim(int i) const;
 
   // The part [starts, starts + sizes). On the minor dimension of HBM and VMEM, starts must be known
-  // multiples of 128 lanes (a constant, i * 128, or Kernel::assume_multiple), and on the second-minor
-  // one, for elements of less than 32 bits, multiples of 8 rows: the tiles of the copy engine.
-  Ref slice(const std::vector<Scalar>& starts, const Shape& sizes, Where w = Where::current()) const;
+  // multiples of 128 lanes (a constant, i * 128, or Kernel::assume_multiple), and on the
+  // second-minor one, for elements of less than 32 bits, multiples of 8 rows: the tiles of the copy
+  // engine.
+  Ref slice(const std::vector<Scalar>& starts, const Shape& sizes,
+            Where w = Where::current()) const;
   // Element i of the first dimension, that dimension dropped.
   Ref at(Scalar i, Where w = Where::current()) const;
   // Rows [start, start + n) of the first dimension.
@@ -176,7 +179,8 @@ class Ref {
   void store(Vec v, const std::vector<Scalar>& starts, Where w = Where::current()) const;
   // Only where `mask` (i1, of the same shape) is set; 32-bit elements only.
   void store_masked(Vec v, Vec mask, Where w = Where::current()) const;
-  void store_masked(Vec v, Vec mask, const std::vector<Scalar>& starts, Where w = Where::current()) const;
+  void store_masked(Vec v, Vec mask, const std::vector<Scalar>& starts,
+                    Where w = Where::current()) const;
   // Every strides[d]-th element of dimension d; `sizes` counts the elements taken. 32-bit
   // elements, allocations of exactly 128 lanes.
   Vec load_strided(const std::vector<Scalar>& starts, const Shape& sizes, const Shape& strides,

@@ -1,11 +1,10 @@
-#include "gridless/lang/emit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "gridless/ir/verifier.h"
+#include "gridless/lang/emit.h"
 
 namespace gridless::lang {
 
@@ -34,7 +33,8 @@ void Kernel::error(std::string kind, std::string message, std::string hint, Wher
                           .hint = std::move(hint)});
 }
 
-// --- emission and its checks --------------------------------------------------------------------------
+// --- emission and its checks
+// --------------------------------------------------------------------------
 
 namespace {
 
@@ -65,10 +65,10 @@ void Kernel::check_visible(const std::vector<Value*>& operands, Where w) {
     } else {
       error("use_after_scope",
             fmt::format("{} {} is used after its scope has ended", noun(*v), v->type.str()),
-            v->type.is_memref()
-                ? "allocate it in a scope that surrounds both places"
-                : "a value lives as long as the scope, loop body or branch that computed it: carry it "
-                  "out (loop with an initial value, choose()) or store it in a ref",
+            v->type.is_memref() ? "allocate it in a scope that surrounds both places"
+                                : "a value lives as long as the scope, loop body or branch that "
+                                  "computed it: carry it "
+                                  "out (loop with an initial value, choose()) or store it in a ref",
             w);
     }
     diagnostics_.back().notes.push_back("made at " + made);
@@ -101,14 +101,16 @@ void Kernel::in_block(ir::Block& block, const std::function<void()>& body) {
   block_ = saved;
 }
 
-// --- scalars and constants ----------------------------------------------------------------------------
+// --- scalars and constants
+// ----------------------------------------------------------------------------
 
 Value* Kernel::as_elem(Scalar s, Elem e, Where w) {
   const Type type = Type::scalar(e);
   if (s.is_constant()) {
     const bool whole = ir::is_float(e) || s.real() == static_cast<double>(s.constant());
     if (!whole) {
-      error("shape_mismatch", fmt::format("the number {} where an {} is needed", s.real(), spelling(e)),
+      error("shape_mismatch",
+            fmt::format("the number {} where an {} is needed", s.real(), spelling(e)),
             "write a whole number", w);
     }
     const Attr value =
@@ -125,7 +127,8 @@ Value* Kernel::as_elem(Scalar s, Elem e, Where w) {
   if (s.elem() == Elem::kI1 && e == Elem::kI32) {
     return emit1(OpCode::kArithExtui, {s.value()}, type, {}, w);
   }
-  error("shape_mismatch", fmt::format("a scalar of {} where an {} is needed", spelling(s.elem()), spelling(e)),
+  error("shape_mismatch",
+        fmt::format("a scalar of {} where an {} is needed", spelling(s.elem()), spelling(e)),
         fmt::format("cast() it to {}", spelling(e)), w);
   return as_elem(Scalar(0), e, w);
 }
@@ -140,12 +143,14 @@ Vec Kernel::constant(Shape shape, Elem e, double value, Where w) {
   return Vec(this, emit1(OpCode::kArithConstant, {}, type, {{"value", attr}}, w));
 }
 
-// --- operands ---------------------------------------------------------------------------------------
+// --- operands
+// ---------------------------------------------------------------------------------------
 
 Ref Kernel::argument(std::string name, Elem e, Shape shape, Space space, bool is_result, Where w) {
   for (int64_t d : shape) {
     if (d <= 0) {
-      error("shape_mismatch", fmt::format("operand {} has the shape {}", name, ir::shape_str(shape)),
+      error("shape_mismatch",
+            fmt::format("operand {} has the shape {}", name, ir::shape_str(shape)),
             "every dimension must be at least 1", w);
       shape.assign(shape.size(), 1);
       break;
@@ -179,7 +184,8 @@ Ref Kernel::inout(std::string name, Elem e, Shape shape, Space space, Where w) {
   return out;
 }
 
-// --- scopes and allocation ----------------------------------------------------------------------------
+// --- scopes and allocation
+// ----------------------------------------------------------------------------
 
 void Kernel::scope(const std::function<void()>& body, Where w) {
   Op* region = emit(OpCode::kTpuRegion, {}, {}, {}, w, 1);
@@ -223,7 +229,8 @@ Sems Kernel::sems(int64_t n, Where w) {
                          Type::memref({n}, Elem::kSemaphore, Space::kSemaphore), {}, w));
 }
 
-// --- finish -------------------------------------------------------------------------------------------
+// --- finish
+// -------------------------------------------------------------------------------------------
 
 void Kernel::warn_about_copies() {
   const auto elsewhere = [&](const Value* sem) {
@@ -253,17 +260,19 @@ void Kernel::check_mxu_use() {
     if (!whole && op.code == OpCode::kTpuMatmul) whole = &op;
   });
   if (!by_hand || !whole) return;
-  diagnostics_.push_back({.kind = "invalid_ir",
-                          .message = "mxu_* operations and dot() in one kernel",
-                          .where = by_hand->loc,
-                          .notes = {"dot() at " + whole->loc.str()},
-                          .hint = "libtpu schedules the matrix units itself or leaves them to the kernel: "
-                                  "use one of the two"});
+  diagnostics_.push_back(
+      {.kind = "invalid_ir",
+       .message = "mxu_* operations and dot() in one kernel",
+       .where = by_hand->loc,
+       .notes = {"dot() at " + whole->loc.str()},
+       .hint = "libtpu schedules the matrix units itself or leaves them to the kernel: "
+               "use one of the two"});
 }
 
 void Kernel::warn_about_outputs() {
   std::vector<const Value*> used;
-  ir::walk(*function_, [&](const Op& op) { used.insert(used.end(), op.operands.begin(), op.operands.end()); });
+  ir::walk(*function_,
+           [&](const Op& op) { used.insert(used.end(), op.operands.begin(), op.operands.end()); });
   for (size_t i = 0; i < outputs_.size(); ++i) {
     if (std::ranges::find(used, outputs_[i].get()) != used.end()) continue;
     error("uninitialised_read", fmt::format("output {} is never written", outputs_[i]->name),

@@ -11,8 +11,8 @@
 //   });
 //   std::expected<ir::Program, Diagnostics> program = k.finish();
 //
-// Mistakes do not abort: each becomes a Diagnostic with the C++ line, and building goes on with a value
-// of the expected type; finish() returns them all, together with the verifier's.
+// Mistakes do not abort: each becomes a Diagnostic with the C++ line, and building goes on with a
+// value of the expected type; finish() returns them all, together with the verifier's.
 #pragma once
 
 #include <expected>
@@ -57,27 +57,32 @@ class Kernel {
   ~Kernel();
   Kernel(const Kernel&) = delete;
 
-  // Operands, in call order. HBM operands are never copied by the compiler; SMEM operands are small tables.
-  Ref input(std::string name, Elem e, Shape shape, Space space = Space::kHbm, Where w = Where::current());
-  Ref output(std::string name, Elem e, Shape shape, Space space = Space::kHbm, Where w = Where::current());
+  // Operands, in call order. HBM operands are never copied by the compiler; SMEM operands are small
+  // tables.
+  Ref input(std::string name, Elem e, Shape shape, Space space = Space::kHbm,
+            Where w = Where::current());
+  Ref output(std::string name, Elem e, Shape shape, Space space = Space::kHbm,
+             Where w = Where::current());
   // State that is updated in place: an operand and a result in one buffer.
-  Ref inout(std::string name, Elem e, Shape shape, Space space = Space::kHbm, Where w = Where::current());
+  Ref inout(std::string name, Elem e, Shape shape, Space space = Space::kHbm,
+            Where w = Where::current());
 
   // A scope: what is allocated inside lives exactly until its end.
   void scope(const std::function<void()>& body, Where w = Where::current());
   Ref vmem(Elem e, Shape shape, Where w = Where::current());
   Ref smem(Elem e, Shape shape, Where w = Where::current());
-  Sem dma_sem(Where w = Where::current());             // one
+  Sem dma_sem(Where w = Where::current());               // one
   Sems dma_sems(int64_t n, Where w = Where::current());  // an array: use .at(i)
   Sem sem(Where w = Where::current());
   Sems sems(int64_t n, Where w = Where::current());
 
-  // Copies. The semaphore counts bytes; each start needs exactly one wait. Urgent copies (priority 1)
-  // overtake ordinary ones that have not begun.
+  // Copies. The semaphore counts bytes; each start needs exactly one wait. Urgent copies (priority
+  // 1) overtake ordinary ones that have not begun.
   enum class Priority { kOrdinary, kUrgent };
   Copy copy(Ref src, Ref dst, Sem done, Where w = Where::current());
   Copy copy(Ref src, Ref dst, Sem done, Priority p, Where w = Where::current());
-  // Into `dst` of core `device` (same program, same allocation there). `sent` counts here, `received` there.
+  // Into `dst` of core `device` (same program, same allocation there). `sent` counts here,
+  // `received` there.
   Copy copy_to(Scalar device, Ref src, Ref dst, Sem sent, Sem received, Where w = Where::current());
   // Waits for the bytes of a copy that was started elsewhere (another iteration, or another core).
   void wait(Ref src, Ref dst, Sem done, Where w = Where::current());
@@ -87,27 +92,29 @@ class Kernel {
   void signal(Sem s, Scalar n, Scalar device, Where w = Where::current());
   void wait(Sem s, Scalar n = 1, Where w = Where::current());
   Scalar read(Sem s, Where w = Where::current());  // the count now; says nothing about later
-  Sem barrier_sem(Where w = Where::current());  // the same semaphore on every core, from kernel entry on
-  Scalar core(Where w = Where::current());      // this core's number, 0 .. cores-1
+  Sem barrier_sem(
+      Where w = Where::current());  // the same semaphore on every core, from kernel entry on
+  Scalar core(Where w = Where::current());  // this core's number, 0 .. cores-1
   int cores() const { return call_.cores; }
   // All cores arrive before any leaves. Needed once before the first remote write.
   void barrier_all(Where w = Where::current());
 
   // Control. Bounds may be run-time values.
-  void loop(Scalar from, Scalar to, const std::function<void(Scalar)>& body, Where w = Where::current());
+  void loop(Scalar from, Scalar to, const std::function<void(Scalar)>& body,
+            Where w = Where::current());
   // One loop-carried vector or scalar: body(i, carried) -> next.
   Vec loop(Scalar from, Scalar to, Vec init, const std::function<Vec(Scalar, Vec)>& body,
            Where w = Where::current());
-  Scalar loop(Scalar from, Scalar to, Scalar init, const std::function<Scalar(Scalar, Scalar)>& body,
-              Where w = Where::current());
+  Scalar loop(Scalar from, Scalar to, Scalar init,
+              const std::function<Scalar(Scalar, Scalar)>& body, Where w = Where::current());
   std::vector<Vec> loop(Scalar from, Scalar to, std::vector<Vec> init,
                         const std::function<std::vector<Vec>(Scalar, std::vector<Vec>)>& body,
                         Where w = Where::current());
   void if_(Scalar condition, const std::function<void()>& then,
            const std::function<void()>& otherwise = nullptr, Where w = Where::current());
   // The same with a value: both branches give vectors of one type.
-  Vec choose(Scalar condition, const std::function<Vec()>& then, const std::function<Vec()>& otherwise,
-             Where w = Where::current());
+  Vec choose(Scalar condition, const std::function<Vec()>& then,
+             const std::function<Vec()>& otherwise, Where w = Where::current());
   // while (condition(x)) x = body(x)
   Scalar while_(Scalar init, const std::function<Scalar(Scalar)>& condition,
                 const std::function<Scalar(Scalar)>& body, Where w = Where::current());
@@ -115,13 +122,14 @@ class Kernel {
   // A named stretch of the program, for timelines and profiles. Costs nothing.
   void trace(std::string_view name, const std::function<void()>& body, Where w = Where::current());
   void delay(Scalar ns, Where w = Where::current());
-  // A promise that `s` is a multiple of n (checked when emulated), for starts that come from tables.
+  // A promise that `s` is a multiple of n (checked when emulated), for starts that come from
+  // tables.
   Scalar assume_multiple(Scalar s, int64_t n, Where w = Where::current());
   // Stops the kernel with `message` when the condition is false.
   void require(Scalar condition, std::string_view message, Where w = Where::current());
 
-  // A composite (ir/composite.h): `operands` are the refs and scalars of its contract, in order. The body
-  // must use exactly these and whatever it makes itself.
+  // A composite (ir/composite.h): `operands` are the refs and scalars of its contract, in order.
+  // The body must use exactly these and whatever it makes itself.
   struct Param {
     std::string name;
     ir::Attr value;
@@ -141,8 +149,8 @@ class Kernel {
 
   void set_vmem_limit(int64_t bytes) { call_.vmem_limit_bytes = bytes; }
 
-  // Closes the program, runs the verifier. The kernel object is spent afterwards. Warnings of a program
-  // that is otherwise right come with it (Program::warnings).
+  // Closes the program, runs the verifier. The kernel object is spent afterwards. Warnings of a
+  // program that is otherwise right come with it (Program::warnings).
   std::expected<ir::Program, Diagnostics> finish(Where w = Where::current());
 
   // For the free functions of ops.h and for blocks that need an op the language does not spell.

@@ -1,8 +1,7 @@
-#include "gridless/lang/ops.h"
-
 #include <fmt/format.h>
 
 #include "gridless/lang/emit.h"
+#include "gridless/lang/ops.h"
 
 namespace gridless::lang {
 
@@ -41,7 +40,8 @@ Vec matmul(Vec a, Vec b, Vec acc, bool nt, Precision p, Where w) {
                                       {"transpose_lhs", Attr::boolean(false)},
                                       {"transpose_lhs_hint", Attr::boolean(false)},
                                       {"transpose_rhs", Attr::boolean(false)}};
-  if (p == Precision::kF32) attrs.emplace_back("precision", Attr::opaque("#tpu.contract_precision<fp32>"));
+  if (p == Precision::kF32)
+    attrs.emplace_back("precision", Attr::opaque("#tpu.contract_precision<fp32>"));
   return Vec(&k, k.emit1(OpCode::kTpuMatmul, {a.value(), b.value(), acc.value()}, acc.value()->type,
                          std::move(attrs), w));
 }
@@ -93,21 +93,24 @@ Vec mxu_pop(Kernel& k, int64_t rows, int mxu, int accumulator, Where w) {
                          {{"acc", Attr::i32(accumulator)}, {"mxu_index", Attr::i32(mxu)}}, w));
 }
 
-// --- random numbers -----------------------------------------------------------------------------------
+// --- random numbers
+// -----------------------------------------------------------------------------------
 
 void seed_random(Kernel& k, Scalar seed, Where w) {
   k.emit(OpCode::kTpuPrngSetSeed32, {k.as_i32(seed, w)}, {}, {}, w);
 }
 
 Vec random_bits(Kernel& k, Shape shape, Where w) {
-  return Vec(&k, k.emit1(OpCode::kTpuPrngRandomBits, {}, Type::vector(std::move(shape), Elem::kI32), {}, w));
+  return Vec(&k, k.emit1(OpCode::kTpuPrngRandomBits, {}, Type::vector(std::move(shape), Elem::kI32),
+                         {}, w));
 }
 
 Vec cast_stochastic(Vec a, Vec bits, Elem e, Where w) {
   Kernel& k = *a.kernel();
   if (a.elem() != Elem::kF32 || bits.value()->type != Type::vector(a.shape(), Elem::kI32)) {
     k.error("shape_mismatch",
-            fmt::format("cast_stochastic of {} with {}", a.value()->type.str(), bits.value()->type.str()),
+            fmt::format("cast_stochastic of {} with {}", a.value()->type.str(),
+                        bits.value()->type.str()),
             "needs f32 values and as many i32 random bits", w);
     return a;
   }

@@ -83,9 +83,10 @@ Vec reciprocal(Vec a, bool approximate, Where w) {
             "cast() to f32 first", w);
     return a;
   }
-  return Vec(&k, k.emit1(OpCode::kTpuReciprocal, {a.value()}, a.value()->type,
-                         {{"approx", Attr::boolean(approximate)}, {"full_range", Attr::boolean(false)}},
-                         w));
+  return Vec(
+      &k,
+      k.emit1(OpCode::kTpuReciprocal, {a.value()}, a.value()->type,
+              {{"approx", Attr::boolean(approximate)}, {"full_range", Attr::boolean(false)}}, w));
 }
 
 Vec logistic(Vec a, Where w) {
@@ -103,7 +104,8 @@ Vec where(Vec condition, VecArg then, VecArg otherwise) {
   } else if (otherwise.kind == VecArg::kVec) {
     std::tie(b, a) = unify(otherwise.vec, then);
   } else {
-    k.error("shape_mismatch", "where() between two numbers", "one side must be a vector", then.where);
+    k.error("shape_mismatch", "where() between two numbers", "one side must be a vector",
+            then.where);
     return condition;
   }
   Vec c = condition;
@@ -113,8 +115,8 @@ Vec where(Vec condition, VecArg then, VecArg otherwise) {
             "compare first: the condition is i1", then.where);
     return a;
   }
-  return Vec(&k, k.emit1(OpCode::kArithSelect, {c.value(), a.value(), b.value()}, a.value()->type, {},
-                         then.where));
+  return Vec(&k, k.emit1(OpCode::kArithSelect, {c.value(), a.value(), b.value()}, a.value()->type,
+                         {}, then.where));
 }
 
 Scalar where(Scalar condition, Scalar then, Scalar otherwise, Where w) {
@@ -164,7 +166,8 @@ Vec cast(Vec a, Elem e, Where w) {
   };
   if (ff && tf) {
     if (from == to) {
-      k.error("shape_mismatch", fmt::format("cast of {} to {}", a.value()->type.str(), ir::spelling(e)),
+      k.error("shape_mismatch",
+              fmt::format("cast of {} to {}", a.value()->type.str(), ir::spelling(e)),
               "go through f32", w);
       return a;
     }
@@ -188,7 +191,8 @@ Vec bitcast(Vec a, Elem e, Where w) {
   Shape s = a.shape();
   const int from = ir::bit_width(a.elem()), to = ir::bit_width(e);
   if (s.size() < 2 || (s[s.size() - 2] * from) % to != 0) {
-    k.error("shape_mismatch", fmt::format("bitcast of {} to {}", a.value()->type.str(), ir::spelling(e)),
+    k.error("shape_mismatch",
+            fmt::format("bitcast of {} to {}", a.value()->type.str(), ir::spelling(e)),
             "needs two dimensions, the second-minor divisible by the ratio of the widths", w);
     return a;
   }

@@ -1,10 +1,9 @@
-#include "gridless/lang/ops.h"
-
 #include <fmt/format.h>
 
 #include <limits>
 
 #include "gridless/lang/emit.h"
+#include "gridless/lang/ops.h"
 
 namespace gridless::lang {
 
@@ -19,7 +18,8 @@ Vec reduce(Vec a, int axis, const char* float_kind, const char* int_kind, double
            int64_t int_init, Where w) {
   Kernel& k = *a.kernel();
   if (axis < 0 || axis >= static_cast<int>(a.shape().size()) || a.shape().size() < 2) {
-    k.error("shape_mismatch", fmt::format("reduction over axis {} of {}", axis, a.value()->type.str()),
+    k.error("shape_mismatch",
+            fmt::format("reduction over axis {} of {}", axis, a.value()->type.str()),
             "vectors have two dimensions or more, and the axis is one of them", w);
     return a;
   }
@@ -28,7 +28,8 @@ Vec reduce(Vec a, int axis, const char* float_kind, const char* int_kind, double
   kept[static_cast<size_t>(axis)] = 1;
   const bool floats = ir::is_float(a.elem());
   const Type type = Type::vector(rest, a.elem());
-  const Attr init = floats ? Attr::dense_real(type, {float_init}) : Attr::dense_int(type, {int_init});
+  const Attr init =
+      floats ? Attr::dense_real(type, {float_init}) : Attr::dense_int(type, {int_init});
   Value* acc = k.emit1(OpCode::kArithConstant, {}, type, {{"value", init}}, w);
   Value* reduced = k.emit1(
       OpCode::kVectorMultiReduction, {a.value(), acc}, type,
@@ -64,7 +65,8 @@ Vec arg_reduce(Vec a, int axis, const char* kind, Where w) {
   Kernel& k = *a.kernel();
   if (a.elem() != Elem::kF32 || a.shape().size() < 2 || axis < 0 ||
       axis >= static_cast<int>(a.shape().size())) {
-    k.error("shape_mismatch", fmt::format("{} over axis {} of {}", kind, axis, a.value()->type.str()),
+    k.error("shape_mismatch",
+            fmt::format("{} over axis {} of {}", kind, axis, a.value()->type.str()),
             "needs an f32 vector of two dimensions or more: cast() first", w);
     return a;
   }

@@ -34,8 +34,8 @@ Ref Ref::slice(const std::vector<Scalar>& starts, const Shape& sizes, Where w) c
   const Shape& full = shape();
   if (starts.size() != full.size() || sizes.size() != full.size()) {
     k.error("shape_mismatch",
-            fmt::format("a slice with {} starts and {} sizes of a ref of rank {} ({})", starts.size(),
-                        sizes.size(), full.size(), value_->type.str()),
+            fmt::format("a slice with {} starts and {} sizes of a ref of rank {} ({})",
+                        starts.size(), sizes.size(), full.size(), value_->type.str()),
             "give one start and one size for every dimension", w);
     return stand_in(k, *this, value_->type.with_shape(sizes), w);
   }
@@ -51,10 +51,11 @@ Ref Ref::slice(const std::vector<Scalar>& starts, const Shape& sizes, Where w) c
     }
     operands.push_back(k.as_i32(starts[i], w));
   }
-  if (!check_alignment(k, value_->type, starts, sizes, /*is_copy=*/true, "slice", w)) return stand_in(k, *this, value_->type.with_shape(sizes), w);
+  if (!check_alignment(k, value_->type, starts, sizes, /*is_copy=*/true, "slice", w))
+    return stand_in(k, *this, value_->type.with_shape(sizes), w);
   const auto rank = static_cast<int64_t>(full.size());
-  return Ref(&k, k.emit1(OpCode::kTpuMemrefSlice, std::move(operands), value_->type.with_shape(sizes),
-                         {segments({1, rank, 0})}, w));
+  return Ref(&k, k.emit1(OpCode::kTpuMemrefSlice, std::move(operands),
+                         value_->type.with_shape(sizes), {segments({1, rank, 0})}, w));
 }
 
 Ref Ref::rows(Scalar start, int64_t n, Where w) const {
@@ -84,8 +85,8 @@ Ref Ref::squeeze(Where w) const {
   Shape rest = shape();
   while (rest.size() > 2 && rest.front() == 1) rest.erase(rest.begin());
   if (rest == shape()) return *this;
-  return Ref(kernel_, kernel_->emit1(OpCode::kTpuMemrefSqueeze, {value_}, value_->type.with_shape(rest),
-                                     {}, w));
+  return Ref(kernel_, kernel_->emit1(OpCode::kTpuMemrefSqueeze, {value_},
+                                     value_->type.with_shape(rest), {}, w));
 }
 
 Ref Ref::reshape(const Shape& to, Where w) const {
@@ -103,9 +104,9 @@ Ref Ref::bitcast(Elem e, Where w) const {
   Shape s = shape();
   const int from = ir::bit_width(elem()), to = ir::bit_width(e);
   if (s.size() < 2 || (s[s.size() - 2] * from) % to != 0) {
-    kernel_->error("shape_mismatch",
-                   fmt::format("bitcast of {} to {}", value_->type.str(), ir::spelling(e)),
-                   "needs two dimensions, the second-minor divisible by the ratio of the widths", w);
+    kernel_->error(
+        "shape_mismatch", fmt::format("bitcast of {} to {}", value_->type.str(), ir::spelling(e)),
+        "needs two dimensions, the second-minor divisible by the ratio of the widths", w);
     return *this;
   }
   s[s.size() - 2] = s[s.size() - 2] * from / to;

@@ -13,7 +13,8 @@ namespace {
 
 std::vector<Scalar> origin(size_t rank) { return std::vector<Scalar>(rank, Scalar(0)); }
 
-// Everything a vector access of `sizes` elements (taken every `strides`) must satisfy; false after a report.
+// Everything a vector access of `sizes` elements (taken every `strides`) must satisfy; false after
+// a report.
 bool check_access(const Ref& ref, const std::vector<Scalar>& starts, const Shape& sizes,
                   const Shape& strides, const char* what, Where w) {
   Kernel& k = *ref.kernel();
@@ -26,8 +27,8 @@ bool check_access(const Ref& ref, const std::vector<Scalar>& starts, const Shape
   }
   if (starts.size() != full.size() || sizes.size() != full.size()) {
     k.error("shape_mismatch",
-            fmt::format("a {} with {} starts and {} sizes in a ref of rank {} ({})", what, starts.size(),
-                        sizes.size(), full.size(), type.str()),
+            fmt::format("a {} with {} starts and {} sizes in a ref of rank {} ({})", what,
+                        starts.size(), sizes.size(), full.size(), type.str()),
             "give one start and one size for every dimension", w);
     return false;
   }
@@ -36,8 +37,8 @@ bool check_access(const Ref& ref, const std::vector<Scalar>& starts, const Shape
     const int64_t first = starts[i].is_constant() ? starts[i].constant() : 0;
     if (sizes[i] < 1 || first < 0 || first + reach > full[i]) {
       k.error("out_of_bounds",
-              fmt::format("a {} of elements {} to {} of dimension {} of {}", what, first, first + reach,
-                          i, type.str()),
+              fmt::format("a {} of elements {} to {} of dimension {} of {}", what, first,
+                          first + reach, i, type.str()),
               fmt::format("the dimension has {} elements", full[i]), w);
       return false;
     }
@@ -50,7 +51,8 @@ void store_op(const Ref& ref, const Vec& v, const Value* mask, const std::vector
   Kernel& k = *ref.kernel();
   const Type type = ref.value()->type;
   if (v.elem() != ref.elem() || v.shape().size() != ref.shape().size()) {
-    k.error("shape_mismatch", fmt::format("a store of {} into {}", v.value()->type.str(), type.str()),
+    k.error("shape_mismatch",
+            fmt::format("a store of {} into {}", v.value()->type.str(), type.str()),
             "element and rank must agree: cast() or reshape() the vector first", w);
     return;
   }
@@ -69,7 +71,8 @@ void store_op(const Ref& ref, const Vec& v, const Value* mask, const std::vector
 bool check_32_bits(const Ref& ref, const char* what, Where w) {
   if (ir::bit_width(ref.elem()) == 32) return true;
   ref.kernel()->error("shape_mismatch", fmt::format("{} in {}", what, ref.value()->type.str()),
-                      "the chip does this for 32-bit elements only: keep the data as f32 or i32", w);
+                      "the chip does this for 32-bit elements only: keep the data as f32 or i32",
+                      w);
   return false;
 }
 
@@ -86,18 +89,19 @@ bool check_strided(const Ref& ref, const char* what, Where w) {
 
 bool check_smem(const Ref& ref, size_t indices, const char* what, Where w) {
   if (ref.space() == Space::kSmem && indices == ref.shape().size()) return true;
-  ref.kernel()->error("invalid_ir",
-                      fmt::format("a scalar {} with {} indices in {}", what, indices,
-                                  ref.value()->type.str()),
-                      ref.space() == Space::kSmem ? "every dimension needs an index"
-                                                  : "scalars live in SMEM: copy() the table there, or "
-                                                    "extract() from a loaded vector",
-                      w);
+  ref.kernel()->error(
+      "invalid_ir",
+      fmt::format("a scalar {} with {} indices in {}", what, indices, ref.value()->type.str()),
+      ref.space() == Space::kSmem ? "every dimension needs an index"
+                                  : "scalars live in SMEM: copy() the table there, or "
+                                    "extract() from a loaded vector",
+      w);
   return false;
 }
 
 // The indices as IR values; false after a report.
-bool scalar_indices(const Ref& ref, const std::vector<Scalar>& index, std::vector<Value*>& out, Where w) {
+bool scalar_indices(const Ref& ref, const std::vector<Scalar>& index, std::vector<Value*>& out,
+                    Where w) {
   Kernel& k = *ref.kernel();
   for (size_t i = 0; i < index.size(); ++i) {
     const int64_t n = ref.shape()[i];
@@ -122,7 +126,8 @@ Vec Ref::load(const std::vector<Scalar>& starts, const Shape& sizes, Where w) co
   if (!check_access(*this, starts, sizes, {}, "load", w)) return k.constant(sizes, elem(), 0, w);
   std::vector<Value*> operands = {value_};
   for (const Scalar& s : starts) operands.push_back(k.as_index(s, w));
-  return Vec(&k, k.emit1(OpCode::kVectorLoad, std::move(operands), Type::vector(sizes, elem()), {}, w));
+  return Vec(&k,
+             k.emit1(OpCode::kVectorLoad, std::move(operands), Type::vector(sizes, elem()), {}, w));
 }
 
 Vec Ref::load_strided(const std::vector<Scalar>& starts, const Shape& sizes, const Shape& strides,
@@ -152,15 +157,17 @@ void Ref::store_masked(Vec v, Vec mask, Where w) const {
 void Ref::store_masked(Vec v, Vec mask, const std::vector<Scalar>& starts, Where w) const {
   if (!check_32_bits(*this, "a masked store", w)) return;
   if (mask.elem() != Elem::kI1 || mask.shape() != v.shape()) {
-    kernel()->error("shape_mismatch",
-                    fmt::format("a mask of {} for {}", mask.value()->type.str(), v.value()->type.str()),
-                    "the mask is an i1 vector of the shape of the value: compare, then broadcast()", w);
+    kernel()->error(
+        "shape_mismatch",
+        fmt::format("a mask of {} for {}", mask.value()->type.str(), v.value()->type.str()),
+        "the mask is an i1 vector of the shape of the value: compare, then broadcast()", w);
     return;
   }
   store_op(*this, v, mask.value(), starts, w);
 }
 
-void Ref::store_strided(Vec v, const std::vector<Scalar>& starts, const Shape& strides, Where w) const {
+void Ref::store_strided(Vec v, const std::vector<Scalar>& starts, const Shape& strides,
+                        Where w) const {
   Kernel& k = *kernel();
   if (!check_strided(*this, "a strided store", w) || strides.size() != v.shape().size() ||
       !check_access(*this, starts, v.shape(), strides, "strided store", w)) {

@@ -16,8 +16,8 @@ namespace {
 
 Kernel* kernel_of(const Scalar& a, const Scalar& b) { return a.kernel() ? a.kernel() : b.kernel(); }
 
-// A known float makes the whole operation a float one, as in C++; so does a run-time float. A run-time
-// integer on the other side is then a mistake: the scalar unit does not convert by itself.
+// A known float makes the whole operation a float one, as in C++; so does a run-time float. A
+// run-time integer on the other side is then a mistake: the scalar unit does not convert by itself.
 bool on_floats(const Scalar& a, const Scalar& b) {
   return ir::is_float(a.elem()) || ir::is_float(b.elem());
 }
@@ -26,7 +26,8 @@ std::pair<Value*, Value*> operands(Kernel& k, const Scalar& a, const Scalar& b, 
   if (!on_floats(a, b)) return {k.as_elem(a, Elem::kI32, w), k.as_elem(b, Elem::kI32, w)};
   for (const Scalar* s : {&a, &b}) {
     if (!s->is_constant() && s->elem() != Elem::kF32) {
-      k.error("shape_mismatch", fmt::format("a scalar of {} in arithmetic on f32", spelling(s->elem())),
+      k.error("shape_mismatch",
+              fmt::format("a scalar of {} in arithmetic on f32", spelling(s->elem())),
               "cast() one of them", w);
       return {k.as_elem(Scalar(0.0), Elem::kF32, w), k.as_elem(Scalar(0.0), Elem::kF32, w)};
     }
@@ -64,8 +65,9 @@ Scalar arithmetic(const Arithmetic& op, const Scalar& a, const ScalarArg& arg) {
   std::vector<ir::NamedAttr> attrs;
   if (floats) attrs.push_back(fastmath());
   if (!floats && op.wraps) attrs.push_back(overflow_flags());
-  return Scalar(&k, k.emit1(floats ? *op.on_float : op.on_int, {x, y},
-                            Type::scalar(floats ? Elem::kF32 : Elem::kI32), std::move(attrs), arg.where));
+  return Scalar(
+      &k, k.emit1(floats ? *op.on_float : op.on_int, {x, y},
+                  Type::scalar(floats ? Elem::kF32 : Elem::kI32), std::move(attrs), arg.where));
 }
 
 int64_t divide(int64_t x, int64_t y) {
@@ -103,7 +105,7 @@ constexpr int kFloatPredicate[] = {1, 13, 4, 5, 2, 3};
 
 template <typename T>
 bool holds(Compare c, T x, T y) {
-  const bool r[] = {x == y, x != y, x < y, x <= y, x > y, x >= y};
+  const bool r[] = {x == y, x != y, x<y, x <= y, x> y, x >= y};
   return r[c];
 }
 
@@ -111,7 +113,8 @@ Scalar compare(Compare c, const Scalar& a, const ScalarArg& arg) {
   const Scalar& b = arg.scalar;
   const bool floats = on_floats(a, b);
   if (a.is_constant() && b.is_constant()) {
-    return Scalar(int{floats ? holds(c, a.real(), b.real()) : holds(c, a.constant(), b.constant())});
+    return Scalar(
+        int{floats ? holds(c, a.real(), b.real()) : holds(c, a.constant(), b.constant())});
   }
   Kernel& k = *kernel_of(a, b);
   const auto [x, y] = operands(k, a, b, arg.where);

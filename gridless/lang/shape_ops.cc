@@ -1,8 +1,7 @@
-#include "gridless/lang/ops.h"
-
 #include <fmt/format.h>
 
 #include "gridless/lang/emit.h"
+#include "gridless/lang/ops.h"
 
 namespace gridless::lang {
 
@@ -25,12 +24,14 @@ Vec broadcast(Vec a, Shape shape, Where w) {
             "only dimensions of 1 stretch, counted from the last", w);
     return a;
   }
-  return Vec(&k, k.emit1(OpCode::kVectorBroadcast, {a.value()}, Type::vector(shape, a.elem()), {}, w));
+  return Vec(&k,
+             k.emit1(OpCode::kVectorBroadcast, {a.value()}, Type::vector(shape, a.elem()), {}, w));
 }
 
 Vec broadcast(Scalar a, Shape shape, Where w) {
   Kernel& k = *a.kernel();
-  return Vec(&k, k.emit1(OpCode::kVectorBroadcast, {a.value()}, Type::vector(shape, a.elem()), {}, w));
+  return Vec(&k,
+             k.emit1(OpCode::kVectorBroadcast, {a.value()}, Type::vector(shape, a.elem()), {}, w));
 }
 
 Vec reshape(Vec a, Shape shape, Where w) {
@@ -64,11 +65,12 @@ Vec slice(Vec a, const Shape& starts, const Shape& sizes, Where w) {
     for (int64_t x : s) out.push_back(Attr::i64(x));
     return Attr::array(std::move(out));
   };
-  return Vec(&k, k.emit1(OpCode::kVectorExtractStridedSlice, {a.value()}, Type::vector(sizes, a.elem()),
-                         {{"offsets", list(starts)},
-                          {"sizes", list(sizes)},
-                          {"strides", list(Shape(sizes.size(), 1))}},
-                         w));
+  return Vec(&k,
+             k.emit1(OpCode::kVectorExtractStridedSlice, {a.value()}, Type::vector(sizes, a.elem()),
+                     {{"offsets", list(starts)},
+                      {"sizes", list(sizes)},
+                      {"strides", list(Shape(sizes.size(), 1))}},
+                     w));
 }
 
 Vec concat(const std::vector<Vec>& parts, int axis, Where w) {
@@ -91,8 +93,9 @@ Vec concat(const std::vector<Vec>& parts, int axis, Where w) {
     shape[d] += parts[i].shape()[d];
     operands.push_back(parts[i].value());
   }
-  return Vec(&k, k.emit1(OpCode::kTpuConcatenate, std::move(operands),
-                         Type::vector(shape, parts[0].elem()), {{"dimension", Attr::i32(axis)}}, w));
+  return Vec(&k,
+             k.emit1(OpCode::kTpuConcatenate, std::move(operands),
+                     Type::vector(shape, parts[0].elem()), {{"dimension", Attr::i32(axis)}}, w));
 }
 
 Vec transpose(Vec a, Where w) {
@@ -109,8 +112,9 @@ Vec transpose(Vec a, Where w) {
 
 Vec roll(Vec a, Scalar shift, int axis, Where w) {
   Kernel& k = *a.kernel();
-  return Vec(&k, k.emit1(OpCode::kTpuDynamicRotate, {a.value(), k.as_i32(shift, w)}, a.value()->type,
-                         {{"dimension", Attr::integer(axis, Type::scalar(Elem::kSi32))}}, w));
+  return Vec(&k,
+             k.emit1(OpCode::kTpuDynamicRotate, {a.value(), k.as_i32(shift, w)}, a.value()->type,
+                     {{"dimension", Attr::integer(axis, Type::scalar(Elem::kSi32))}}, w));
 }
 
 Vec gather(Vec a, Vec indices, int axis, Where w) {
@@ -126,8 +130,8 @@ Vec gather(Vec a, Vec indices, int axis, Where w) {
   const int64_t reach = axis + 1 == static_cast<int>(a.shape().size()) ? 128 : 8;
   if (a.shape()[static_cast<size_t>(axis)] > reach) {
     k.error("shape_mismatch",
-            fmt::format("gather along {} elements of axis {} of {}", a.shape()[static_cast<size_t>(axis)],
-                        axis, a.value()->type.str()),
+            fmt::format("gather along {} elements of axis {} of {}",
+                        a.shape()[static_cast<size_t>(axis)], axis, a.value()->type.str()),
             "the chip gathers within 128 lanes or 8 rows: slice() and where() the parts", w);
     return a;
   }
@@ -137,7 +141,8 @@ Vec gather(Vec a, Vec indices, int axis, Where w) {
 
 Vec pack_pairs(Vec low, Vec high, Elem e, Where w) {
   Kernel& k = *low.kernel();
-  if (ir::bit_width(low.elem()) != 32 || low.value()->type != high.value()->type || ir::bit_width(e) != 16) {
+  if (ir::bit_width(low.elem()) != 32 || low.value()->type != high.value()->type ||
+      ir::bit_width(e) != 16) {
     k.error("shape_mismatch",
             fmt::format("pack_pairs of {} and {} to {}", low.value()->type.str(),
                         high.value()->type.str(), spelling(e)),
@@ -158,9 +163,9 @@ Vec unpack_half(Vec pairs, int half, Elem e, Where w) {
     return pairs;
   }
   const Elem wide = ir::is_float(e) ? Elem::kF32 : Elem::kI32;
-  return Vec(&k, k.emit1(OpCode::kTpuUnpackElementwise, {pairs.value()},
-                         Type::vector(pairs.shape(), wide),
-                         {{"index", Attr::i32(half)}, {"source_type", Attr::type(Type::scalar(e))}}, w));
+  return Vec(
+      &k, k.emit1(OpCode::kTpuUnpackElementwise, {pairs.value()}, Type::vector(pairs.shape(), wide),
+                  {{"index", Attr::i32(half)}, {"source_type", Attr::type(Type::scalar(e))}}, w));
 }
 
 }  // namespace gridless::lang

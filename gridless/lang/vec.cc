@@ -35,7 +35,8 @@ namespace {
 Vec stretch(Vec v, const Shape& shape, Where w) {
   if (v.shape() == shape) return v;
   Kernel& k = *v.kernel();
-  return Vec(&k, k.emit1(OpCode::kVectorBroadcast, {v.value()}, Type::vector(shape, v.elem()), {}, w));
+  return Vec(&k,
+             k.emit1(OpCode::kVectorBroadcast, {v.value()}, Type::vector(shape, v.elem()), {}, w));
 }
 
 }  // namespace
@@ -49,9 +50,10 @@ std::pair<Vec, Vec> unify(Vec a, const VecArg& b) {
       return {a, k.constant(a.shape(), a.elem(), s.real(), b.where)};
     }
     if (s.elem() != a.elem()) {
-      k.error("shape_mismatch",
-              fmt::format("a vector of {} and a scalar of {}", spelling(a.elem()), spelling(s.elem())),
-              "cast() one of them", b.where);
+      k.error(
+          "shape_mismatch",
+          fmt::format("a vector of {} and a scalar of {}", spelling(a.elem()), spelling(s.elem())),
+          "cast() one of them", b.where);
       return {a, a};
     }
     return {a, Vec(&k, k.emit1(OpCode::kVectorBroadcast, {s.value()},
@@ -79,7 +81,8 @@ Vec binary(OpCode on_float, std::optional<OpCode> on_int, Vec a, const VecArg& b
   const auto [x, y] = unify(a, b);
   const bool floats = ir::is_float(x.elem());
   if (!floats && !on_int) {
-    k.error("shape_mismatch", fmt::format("this operation needs floats, not {}", spelling(x.elem())),
+    k.error("shape_mismatch",
+            fmt::format("this operation needs floats, not {}", spelling(x.elem())),
             "cast() to f32 first", b.where);
     return x;
   }

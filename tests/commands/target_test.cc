@@ -10,8 +10,8 @@ namespace {
 using ::testing::HasSubstr;
 
 Outcome exec(const std::string& target, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {"exec", target, "--inputs", "none.safetensors", "--outputs",
-                                        "none.safetensors"};
+  std::vector<std::string> arguments = {
+      "exec", target, "--inputs", "none.safetensors", "--outputs", "none.safetensors"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_command(arguments);
 }
@@ -34,7 +34,8 @@ TEST(KernelTarget, WrongOnesSayWhatIsRight) {
 
 TEST(KernelTarget, CoresReachKernelsThatHaveThem) {
   EXPECT_THAT(exec("kernel:05_matmul", {"--cores", "2"}).err, HasSubstr("is for one core"));
-  EXPECT_THAT(exec("kernel:14_barrier_and_shift", {"--cores", "64"}).err, HasSubstr("from 2 to 32"));
+  EXPECT_THAT(exec("kernel:14_barrier_and_shift", {"--cores", "64"}).err,
+              HasSubstr("from 2 to 32"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// One program per diagnostic. Each case builds a kernel with one mistake; the mistake's line carries
-// the word MISTAKE, which notes where it is, and the diagnostic must name exactly that line.
+// One program per diagnostic. Each case builds a kernel with one mistake; the mistake's line
+// carries the word MISTAKE, which notes where it is, and the diagnostic must name exactly that
+// line.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -36,19 +37,19 @@ void expect_error(const ErrorCase& c, const char* file);
 void expect_warning(const ErrorCase& c, const char* file);
 
 // A suite of a table of cases. The file name is taken where the table stands.
-#define ERROR_SUITE(suite, table)                                                        \
-  class suite : public testing::TestWithParam<ErrorCase> {};                             \
-  TEST_P(suite, NamesTheLineAndSaysWhatToDo) { expect_error(GetParam(), __FILE__); }     \
-  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(table),                        \
+#define ERROR_SUITE(suite, table)                                                    \
+  class suite : public testing::TestWithParam<ErrorCase> {};                         \
+  TEST_P(suite, NamesTheLineAndSaysWhatToDo) { expect_error(GetParam(), __FILE__); } \
+  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(table),                    \
                            [](const auto& info) { return std::string(info.param.name); })
 
 // What most cases start from.
 struct Buffers {
-  Ref x, y;         // operand and result in HBM, 16x256 f32
-  Ref a, b;         // VMEM, of the same shape
-  Ref half;         // VMEM, 16x256 bf16
-  Ref table;        // SMEM, 4 x i32
-  Sem done;         // one DMA semaphore
+  Ref x, y;   // operand and result in HBM, 16x256 f32
+  Ref a, b;   // VMEM, of the same shape
+  Ref half;   // VMEM, 16x256 bf16
+  Ref table;  // SMEM, 4 x i32
+  Sem done;   // one DMA semaphore
 };
 // Declares operands and calls `body` in a scope with the buffers. The result is written.
 void with_buffers(Kernel& k, void (*body)(Kernel& k, const Buffers& m, int& line), int& line);

@@ -6,8 +6,8 @@
 
 namespace gridless::kernels {
 
-bool run_lesson(const Lesson& lesson, const std::map<std::string, std::string>& options, uint64_t seed,
-                LessonRun& run) {
+bool run_lesson(const Lesson& lesson, const std::map<std::string, std::string>& options,
+                uint64_t seed, LessonRun& run) {
   const Result<Options> set = lesson.with(options);
   if (!set) {
     ADD_FAILURE() << set.error().message;
@@ -53,7 +53,8 @@ bool run_lesson(const Lesson& lesson, const std::map<std::string, std::string>& 
     for (size_t i = 0; i < call.results.size(); ++i) {
       const std::span<const std::byte> all = result->outputs[i];
       const size_t bytes = all.size() / cores;
-      run.got[c].push_back(Array::from_bytes(call.results[i].type.elem(), call.results[i].type.shape(),
+      run.got[c].push_back(Array::from_bytes(call.results[i].type.elem(),
+                                             call.results[i].type.shape(),
                                              all.subspan(c * bytes, bytes)));
     }
   }

@@ -14,7 +14,7 @@ struct LessonRun {
 };
 
 // Fails the current test (and returns false) when the lesson does not build or does not run clean.
-bool run_lesson(const Lesson& lesson, const std::map<std::string, std::string>& options, uint64_t seed,
-                LessonRun& run);
+bool run_lesson(const Lesson& lesson, const std::map<std::string, std::string>& options,
+                uint64_t seed, LessonRun& run);
 
 }  // namespace gridless::kernels

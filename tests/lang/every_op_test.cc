@@ -1,5 +1,5 @@
-// Every operation of the language gives IR that the verifier takes and that the real compiler for TPU v7
-// takes (skipped, with the reason, where libtpu is not).
+// Every operation of the language gives IR that the verifier takes and that the real compiler for
+// TPU v7 takes (skipped, with the reason, where libtpu is not).
 #include <gtest/gtest.h>
 
 #include "gridless/lang/kernel.h"
@@ -36,17 +36,38 @@ Vec sum_of(std::initializer_list<Vec> parts) {
 Program floats() {
   return kernel("floats", [](Kernel&, Ref, Vec v) {
     const Vec p = abs(v) + 1.0;
-    return sum_of({exp(v), exp2(v), log(p), log1p(p), tanh(v), sin(v), cos(v), sqrt(p), rsqrt(p), erf(v),
-                   floor(v), ceil(v), round_even(v), pow(p, v), remainder(v, p), reciprocal(p),
-                   reciprocal(p, true), logistic(v), max(v, 0.0), min(v, p), 2.0 - v, 1.0 / p, -v});
+    return sum_of({exp(v),
+                   exp2(v),
+                   log(p),
+                   log1p(p),
+                   tanh(v),
+                   sin(v),
+                   cos(v),
+                   sqrt(p),
+                   rsqrt(p),
+                   erf(v),
+                   floor(v),
+                   ceil(v),
+                   round_even(v),
+                   pow(p, v),
+                   remainder(v, p),
+                   reciprocal(p),
+                   reciprocal(p, true),
+                   logistic(v),
+                   max(v, 0.0),
+                   min(v, p),
+                   2.0 - v,
+                   1.0 / p,
+                   -v});
   });
 }
 
 Program integers() {
   return kernel("integers", [](Kernel& k, Ref, Vec v) {
     const Vec i = iota(k, {16, 256}, 1), r = iota(k, {16, 256}, 0) + 1;
-    Vec n = sum_of({i & r, i | r, i ^ 3, shift_left(i, 2), shift_right(i, 1), shift_right_logical(i, 1),
-                    divide_ints(i, r), remainder(i, r), leading_zeros(i), count_ones(i), abs(-i), max(i, r)});
+    Vec n = sum_of({i & r, i | r, i ^ 3, shift_left(i, 2), shift_right(i, 1),
+                    shift_right_logical(i, 1), divide_ints(i, r), remainder(i, r), leading_zeros(i),
+                    count_ones(i), abs(-i), max(i, r)});
     n = n + cast((i < r) & (i != 3), Elem::kI32) + cast(cast(i, Elem::kI8), Elem::kI32);
     return v + cast(n, Elem::kF32) + bitcast(i, Elem::kF32);
   });
@@ -58,8 +79,10 @@ Program shapes() {
     const Vec half = slice(v, {0, 128}, {16, 128});
     const Vec pairs = pack_pairs(v, v * 2.0, Elem::kBf16);
     const Vec best = cast(arg_max(v, 1) + arg_min(v, 1), Elem::kF32);
-    return sum_of({concat({half, half}, 1), concat({slice(v, {0, 0}, {8, 256}), slice(v, {8, 0}, {8, 256})}, 0),
-                   transpose(transpose(v)), roll(v, 3, 1), roll(v, 1, 0), concat({gather(half, slice(lane, {0, 0}, {16, 128}), 1), half}, 1),
+    return sum_of({concat({half, half}, 1),
+                   concat({slice(v, {0, 0}, {8, 256}), slice(v, {8, 0}, {8, 256})}, 0),
+                   transpose(transpose(v)), roll(v, 3, 1), roll(v, 1, 0),
+                   concat({gather(half, slice(lane, {0, 0}, {16, 128}), 1), half}, 1),
                    unpack_half(pairs, 0, Elem::kBf16), unpack_half(pairs, 1, Elem::kBf16),
                    best + sum(v, 1) + max_over(v, 1) + min_over(v, 1), v * sum(v, 0),
                    reshape(reshape(v, {2, 8, 256}), {16, 256}),
@@ -82,7 +105,9 @@ Program refs() {
     k.require(row < 16, "row in range");
     k.delay(10);
     Vec out = v;
-    k.trace("middle", [&] { out = out + a.load({row, 0}, {8, 256}).kernel()->constant({16, 256}, Elem::kF32, 1); });
+    k.trace("middle", [&] {
+      out = out + a.load({row, 0}, {8, 256}).kernel()->constant({16, 256}, Elem::kF32, 1);
+    });
     out = k.choose(row > 4, [&] { return out * half; }, [&] { return out; });
     const Sem count = k.sem();
     k.signal(count, 2);
@@ -116,9 +141,13 @@ Program random() {
   });
 }
 
-const std::pair<const char*, Program (*)()> kPrograms[] = {
-    {"floats", floats}, {"integers", integers}, {"shapes", shapes},
-    {"refs", refs},     {"products", products}, {"random", random}, {"matrix_units", matrix_units}};
+const std::pair<const char*, Program (*)()> kPrograms[] = {{"floats", floats},
+                                                           {"integers", integers},
+                                                           {"shapes", shapes},
+                                                           {"refs", refs},
+                                                           {"products", products},
+                                                           {"random", random},
+                                                           {"matrix_units", matrix_units}};
 
 TEST(EveryOp, IsValidIr) {
   for (const auto& [name, build] : kPrograms) {
