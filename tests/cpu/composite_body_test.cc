@@ -1,0 +1,370 @@
+// Every composite of docs/composites.md: the hand kernels of every instruction set, called by the
+// CPU engine, against the body that the block builds, run on the emulator. And the engine without
+// hand kernels, which runs the same bodies, gives the emulator's bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "gridless/base/numerics.h"
+#include "gridless/blocks/all_reduce.h"
+#include "gridless/blocks/attention.h"
+#include "gridless/blocks/head.h"
+#include "gridless/blocks/mlp.h"
+#include "gridless/blocks/norm.h"
+#include "gridless/blocks/weight_stream.h"
+#include "gridless/weights/stream_packer.h"
+#include "tests/cpu/random.h"
+#include "tests/cpu/run_program.h"
+
+namespace gridless::cpu {
+namespace {
+
+using namespace blocks;  // NOLINT: kernels read in the vocabulary of the blocks
+
+constexpr int64_t kRowCounts[] = {1, 2, 3, 8, 16};
+
+Bytes floats(Random& random, int64_t n, float scale = 1) {
+  std::vector<float> v(static_cast<size_t>(n));
+  for (float& x : v) x = random.normal() * scale;
+  return bytes_of(v);
+}
+Bytes halves(Random& random, int64_t n) {
+  std::vector<uint16_t> v(static_cast<size_t>(n));
+  for (uint16_t& x : v) x = to_bf16(random.normal()).bits;
+  return bytes_of(v);
+}
+// Panel-major [n, rows, 128] of normals, zero beyond `width`.
+template <typename T>
+Bytes activation(Random& random, int64_t width, int64_t rows) {
+  std::vector<T> v(static_cast<size_t>(panels(width) * rows * kLanes));
+  for (size_t i = 0; i < v.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i), lane = at / (rows * kLanes) * kLanes + at % kLanes;
+    if (lane >= width) continue;
+    if constexpr (sizeof(T) == 2) {
+      v[i] = to_bf16(random.normal()).bits;
+    } else {
+      v[i] = random.normal();
+    }
+  }
+  return bytes_of(v);
+}
+
+Ref copy_in(Kernel& k, Ref from) {
+  const Ref local = k.vmem(from.elem(), from.shape());
+  k.scope([&] { k.copy(from, local, k.dma_sem()).wait(); });
+  return local;
+}
+void copy_out(Kernel& k, Ref local, Ref to) {
+  k.scope([&] { k.copy(local, to, k.dma_sem()).wait(); });
+}
+
+// What the contract allows between a hand kernel and its body.
+struct Tolerance {
+  int ulps = 0;             // bf16 steps of the element; 0: the same bits
+  bool of_largest = false;  // ... of the largest element of the result instead
+};
+
+testing::AssertionResult within(const Tolerance& t, const Ran& expected, const Ran& actual) {
+  if (t.ulps == 0 || !expected.diagnostics.empty() || !actual.diagnostics.empty())
+    return same_results(expected, actual);
+  for (size_t c = 0; c < expected.results.size(); ++c) {
+    const auto e = values_of<uint16_t>(expected.results[c][0]);
+    const auto a = values_of<uint16_t>(actual.results[c][0]);
+    const auto value = [](uint16_t b) { return double{to_f32(bf16{b})}; };
+    double largest = 0;
+    for (uint16_t x : e) largest = std::max(largest, std::abs(value(x)));
+    for (size_t i = 0; i < e.size(); ++i) {
+      // A step is at most 2^-7 of the number; of zero, nothing but a subnormal of f32.
+      const double size = t.of_largest ? largest : std::abs(value(e[i]));
+      if (!(std::abs(value(e[i]) - value(a[i])) <= t.ulps * 0x1p-7 * size + 0x1p-110)) {
+        return testing::AssertionFailure()
+               << "element " << i << ": body " << value(e[i]) << ", kernel " << value(a[i]);
+      }
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+using Build = std::function<void(Kernel&)>;
+
+void check(const Build& build, const std::vector<Bytes>& inputs, const Tolerance& tolerance = {},
+           int cores = 1, int64_t kernels_at_least = 1) {
+  Kernel k("composite", cores);
+  build(k);
+  const auto program = k.finish();
+  ASSERT_TRUE(program) << to_string(program.error());
+  const PerCoreBytes per_core(static_cast<size_t>(cores), inputs);
+  const Ran body = run_emulated(*program, per_core);
+  EXPECT_TRUE(same_results(body, run_cpu(*program, per_core, {.hand_kernels = false})));
+  std::vector<Isa> isas = vector_isas();
+  isas.push_back(Isa::kBaseline);
+  for (const Isa isa : isas) {
+    const Ran hand = run_cpu(*program, per_core, {.isa = isa});
+    EXPECT_TRUE(within(tolerance, body, hand)) << isa_name(isa);
+    EXPECT_GE(hand.stats.hand_kernels, kernels_at_least);
+  }
+}
+
+// --- products ---
+
+struct Product {
+  int64_t n, k;
+  bool paired;
+  int64_t max_chunk_bytes;
+};
+
+// The stream of one matrix of normals, quantised by the packer.
+std::vector<uint32_t> image_of(const weights::StreamLayout& layout, Random& random) {
+  const weights::MatrixLayout& m = layout.tail[0];
+  const Bytes data = floats(random, 2 * m.shape.n * m.shape.k);
+  const weights::TensorView t{
+      .name = "w",
+      .dtype = weights::Dtype::kF32,
+      .shape = {2 * m.shape.n, m.shape.k},
+      .stored = {reinterpret_cast<const uint8_t*>(data.data()), data.size()}};
+  weights::MatrixPlan plan;
+  plan.columns = {{0, m.shape.k}};
+  for (int64_t i = 0; i < m.shape.n; ++i) {
+    plan.rows.push_back({&t, i});
+    if (m.shape.paired) plan.second_rows.push_back({&t, m.shape.n + i});
+  }
+  std::vector<uint32_t> image(static_cast<size_t>(layout.total_rows() * kLanes));
+  EXPECT_TRUE(weights::pack_matrix(m, layout.chunk_rows, plan, image));
+  return image;
+}
+
+class DotBody : public testing::TestWithParam<weights::Format> {};
+
+TEST_P(DotBody, IsTheKernelOfEveryIsaToTheBit) {
+  uint32_t seed = 1;
+  // One part and several, one panel per chunk and several, padded panels, paired matrices.
+  for (const Product& p : {Product{200, 96, false, 1 << 20}, Product{256, 512, false, 128 * 300},
+                           Product{384, 384, false, 64 * 1024}, Product{130, 160, true, 1 << 20},
+                           Product{256, 256, true, 40 * 1024}}) {
+    const auto layout = weights::make_stream_layout(0, {}, {{"w", p.n, p.k, GetParam(), p.paired}},
+                                                    p.max_chunk_bytes);
+    const weights::MatrixLayout& m = layout.tail[0];
+    for (const int64_t rows : kRowCounts) {
+      SCOPED_TRACE(testing::Message() << p.n << " x " << p.k << ", " << m.parts << " parts, "
+                                      << m.panels_per_chunk << " panels, " << rows << " rows");
+      Random random(++seed);
+      const std::vector<uint32_t> image = image_of(layout, random);
+      const auto build = [&](Kernel& k) {
+        const Ref x = k.input("x", Elem::kBf16, {panels(p.k), rows, kLanes});
+        const Ref w = k.input("w", Elem::kI32, {layout.total_rows(), kLanes});
+        const Ref y = k.output("y", Elem::kF32, {m.panels, rows, kLanes});
+        k.scope([&] {
+          WeightStream stream(k, w, layout, 2);
+          const Ref out = k.vmem(Elem::kF32, y.shape());
+          stream.enter_tail();
+          stream.project("w", copy_in(k, x), out);
+          copy_out(k, out, y);
+        });
+      };
+      check(build, {activation<uint16_t>(random, p.k, rows), bytes_of(image)}, {}, 1, m.chunks());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, DotBody,
+                         testing::Values(weights::Format::kBf16, weights::Format::kQ8,
+                                         weights::Format::kQ4, weights::Format::kQ4m),
+                         [](const auto& info) { return std::string(spelling(info.param)); });
+
+// Logits with many ties, some equal between panels, padding above them all.
+TEST(HeadBody, KeepsTheSameCandidates) {
+  for (const int64_t rows : kRowCounts) {
+    for (const auto& [vocabulary, keep] : {std::pair<int64_t, int64_t>{300, 8}, {129, 1}, {5, 8}}) {
+      Random random(static_cast<uint32_t>(vocabulary + rows));
+      const auto layout = weights::make_stream_layout(
+          0, {}, {{"head", vocabulary, 32, weights::Format::kBf16}}, 128 * 80);
+      std::vector<uint32_t> image(static_cast<size_t>(layout.total_rows() * kLanes));
+      for (uint32_t& w : image) w = random.below(2) ? 0x3f80bf80u : 0x40003f80u;  // 1, -1, 2
+      std::vector<uint16_t> x(static_cast<size_t>(rows * kLanes));
+      for (size_t i = 0; i < x.size(); ++i)
+        x[i] = i % kLanes < 32 ? to_bf16(static_cast<float>(random.below(3)) - 1).bits : 0;
+      const auto build = [&](Kernel& k) {
+        const Ref xs = k.input("x", Elem::kBf16, {1, rows, kLanes});
+        const Ref w = k.input("w", Elem::kI32, {layout.total_rows(), kLanes});
+        HeadOutputs out;
+        out.logits = k.output("logits", Elem::kF32, {layout.tail[0].panels, rows, kLanes});
+        out.candidate_logits = k.output("best", Elem::kF32, {rows, kLanes});
+        out.candidate_ids = k.output("ids", Elem::kI32, {rows, kLanes});
+        k.scope([&] {
+          WeightStream stream(k, w, layout, 2);
+          stream.enter_tail();
+          lm_head(k, stream, "head", copy_in(k, xs), vocabulary, keep, out);
+        });
+      };
+      SCOPED_TRACE(testing::Message() << vocabulary << " of vocabulary, " << rows << " rows");
+      check(build, {bytes_of(x), bytes_of(image)}, {}, 1, 3);
+    }
+  }
+}
+
+// --- between the products ---
+
+TEST(CompositeBody, RmsNorm) {
+  for (const int64_t rows : kRowCounts) {
+    for (const int64_t width : {64, 128, 200, 576}) {
+      Random random(static_cast<uint32_t>(width + rows));
+      const int64_t n = panels(width);
+      const auto build = [&](Kernel& k) {
+        const Ref x = k.input("x", Elem::kF32, {n, rows, kLanes});
+        const Ref w = k.input("w", Elem::kF32, {n, kLanes});
+        const Ref y = k.output("y", Elem::kBf16, {n, rows, kLanes});
+        k.scope([&] {
+          const Ref out = k.vmem(Elem::kBf16, y.shape());
+          rms_norm(copy_in(k, x), copy_in(k, w), out, width, 1e-5);
+          copy_out(k, out, y);
+        });
+      };
+      SCOPED_TRACE(testing::Message() << width << " wide, " << rows << " rows");
+      check(build, {activation<float>(random, width, rows), activation<float>(random, width, 1)},
+            {.ulps = 2});
+    }
+  }
+}
+
+TEST(CompositeBody, Swiglu) {
+  for (const int64_t rows : kRowCounts) {
+    Random random(static_cast<uint32_t>(rows));
+    const auto build = [&](Kernel& k) {
+      const Ref y = k.input("y", Elem::kF32, {6, rows, kLanes});
+      const Ref z = k.output("z", Elem::kBf16, {3, rows, kLanes});
+      k.scope([&] {
+        const Ref out = k.vmem(Elem::kBf16, z.shape());
+        swiglu(copy_in(k, y), out);
+        copy_out(k, out, z);
+      });
+    };
+    check(build, {floats(random, 6 * rows * kLanes, 6)}, {.ulps = 1});
+  }
+}
+
+TEST(CompositeBody, AddIntoAndAddSum) {
+  for (const int64_t rows : kRowCounts) {
+    for (const int cores : {1, 2, 3, 4}) {
+      Random random(static_cast<uint32_t>(rows));
+      const auto build = [&](Kernel& k) {
+        const Ref x = k.input("x", Elem::kF32, {2, rows, kLanes});
+        const Ref y = k.input("y", Elem::kF32, {3, rows, kLanes});  // more panels than x
+        const Ref z = k.output("z", Elem::kF32, {2, rows, kLanes});
+        if (cores > 1) k.barrier_all();
+        k.scope([&] {
+          AllReduce all(k, 2, 2, rows);
+          const Ref sum = copy_in(k, x), term = copy_in(k, y);
+          all.add_sum(0, term, sum);
+          all.add_sum(1, term, sum);
+          copy_out(k, sum, z);
+        });
+      };
+      check(build, {floats(random, 2 * rows * kLanes), floats(random, 3 * rows * kLanes)}, {},
+            cores, 2);
+    }
+  }
+}
+
+// --- attention ---
+
+std::vector<HeadShape> head_shapes() {
+  return {{.heads = 1, .groups = 1, .head_dim = 16},  {.heads = 4, .groups = 2, .head_dim = 16},
+          {.heads = 3, .groups = 3, .head_dim = 64},  {.heads = 2, .groups = 4, .head_dim = 64},
+          {.heads = 1, .groups = 4, .head_dim = 128}, {.heads = 2, .groups = 1, .head_dim = 128}};
+}
+
+TEST(CompositeBody, QkvRope) {
+  for (const HeadShape& h : head_shapes()) {
+    for (const int64_t rows : kRowCounts) {
+      Random random(static_cast<uint32_t>(h.width() + rows));
+      const int64_t flat = (h.groups + 2) * h.width();
+      const auto build = [&](Kernel& k) {
+        const Ref y = k.input("y", Elem::kF32, {panels(flat), rows, kLanes});
+        const Ref c = k.input("cos", Elem::kF32, {rows, h.padded_half()});
+        const Ref s = k.input("sin", Elem::kF32, {rows, h.padded_half()});
+        const Ref q = k.output("qkv", Elem::kBf16, {h.groups + 2, rows, h.padded()});
+        k.scope([&] {
+          const Ref out = k.vmem(Elem::kBf16, q.shape());
+          qkv_rope(copy_in(k, y), {copy_in(k, c), copy_in(k, s)}, h, out);
+          copy_out(k, out, q);
+        });
+      };
+      SCOPED_TRACE(testing::Message() << h.heads << " heads of " << h.head_dim << ", " << rows);
+      check(build, {activation<float>(random, flat, rows), floats(random, rows * h.padded_half()),
+                    floats(random, rows * h.padded_half())});
+    }
+  }
+}
+
+// Rows of several sequences at the edges of tiles and pages, some of them inactive. Rows of one
+// slot have different positions: consecutive ones, as in a prefill or a verification.
+constexpr int64_t kSlots = 3, kSlotPages = 3;
+std::vector<int32_t> row_table(int64_t rows, Random& random) {
+  constexpr int32_t kStarts[kSlots] = {126, 0, 255};
+  int32_t next[kSlots] = {kStarts[0], kStarts[1], kStarts[2]};
+  std::vector<int32_t> out(static_cast<size_t>(4 * rows));
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto slot = static_cast<size_t>(random.below(kSlots));
+    out[static_cast<size_t>(rows + r)] = static_cast<int32_t>(slot);
+    out[static_cast<size_t>(2 * rows + r)] = next[slot]++;
+    out[static_cast<size_t>(3 * rows + r)] = r == 0 || random.below(4) != 0;
+  }
+  return out;
+}
+std::vector<int32_t> page_table() { return {4, 0, 7, 2, 8, 1, 3, 6, 5}; }
+
+TEST(CompositeBody, KvAppendAndDecodeAttention) {
+  const int64_t pages = kSlots * kSlotPages;
+  for (const HeadShape& h : head_shapes()) {
+    for (const int64_t rows : kRowCounts) {
+      Random random(static_cast<uint32_t>(h.width() * 31 + rows));
+      const auto build = [&](Kernel& k) {
+        StepRows table{rows, k.input("rows", Elem::kI32, {kRowFields, rows}, Space::kSmem),
+                       k.input("pages", Elem::kI32, {kSlots, kSlotPages}, Space::kSmem)};
+        const Ref qkv = k.input("qkv", Elem::kBf16, {h.groups + 2, rows, h.padded()});
+        const Ref out =
+            k.output("out", Elem::kBf16, {blocks::panels(h.groups * h.width()), rows, kLanes});
+        const Ref cache = k.inout("cache", Elem::kBf16, {pages, 2, kPageTokens, h.padded()});
+        k.scope([&] {
+          const Ref local = copy_in(k, qkv), context = k.vmem(Elem::kBf16, out.shape());
+          kv_append(local, cache, table, h);
+          decode_attention(local, cache, table, h, 1 / std::sqrt(double(h.head_dim)), context);
+          copy_out(k, context, out);
+        });
+      };
+      SCOPED_TRACE(testing::Message() << h.heads << " heads of " << h.head_dim << ", " << h.groups
+                                      << " groups, " << rows << " rows");
+      // Result 0 is the attention; KvAppendToTheBit looks at the cache.
+      check(build,
+            {bytes_of(row_table(rows, random)), bytes_of(page_table()),
+             halves(random, (h.groups + 2) * rows * h.padded()),
+             halves(random, pages * 2 * kPageTokens * h.padded())},
+            {.ulps = 2, .of_largest = true}, 1, 2);
+    }
+  }
+}
+
+TEST(CompositeBody, KvAppendToTheBit) {
+  const int64_t pages = kSlots * kSlotPages;
+  for (const HeadShape& h : head_shapes()) {
+    for (const int64_t rows : kRowCounts) {
+      Random random(static_cast<uint32_t>(h.width() * 7 + rows));
+      const auto build = [&](Kernel& k) {
+        StepRows table{rows, k.input("rows", Elem::kI32, {kRowFields, rows}, Space::kSmem),
+                       k.input("pages", Elem::kI32, {kSlots, kSlotPages}, Space::kSmem)};
+        const Ref qkv = k.input("qkv", Elem::kBf16, {h.groups + 2, rows, h.padded()});
+        const Ref cache = k.inout("cache", Elem::kBf16, {pages, 2, kPageTokens, h.padded()});
+        k.scope([&] { kv_append(copy_in(k, qkv), cache, table, h); });
+      };
+      check(build, {bytes_of(row_table(rows, random)), bytes_of(page_table()),
+                    halves(random, (h.groups + 2) * rows * h.padded()),
+                    halves(random, pages * 2 * kPageTokens * h.padded())});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gridless::cpu
