@@ -25,12 +25,28 @@ Result<int64_t> positive(const Json& config, const char* key,
   return it->get<int64_t>();
 }
 
+// All numbers of a config are positive: scales, bases, epsilons.
 Result<double> real(const Json& config, const char* key, double otherwise) {
   const auto it = config.find(key);
   if (it == config.end() || it->is_null()) return otherwise;
-  if (!it->is_number())
-    return input_error("'{}' in the config is {}, not a number", key, it->dump());
+  if (!it->is_number() || !(it->get<double>() > 0))
+    return input_error("'{}' in the config is {}, not a positive number", key, it->dump());
   return it->get<double>();
+}
+
+Result<std::string> text(const Json& config, const char* key, std::string otherwise) {
+  const auto it = config.find(key);
+  if (it == config.end() || it->is_null()) return otherwise;
+  if (!it->is_string()) return input_error("'{}' in the config is {}, not a name", key, it->dump());
+  return it->get<std::string>();
+}
+
+Result<bool> flag(const Json& config, const char* key) {
+  const auto it = config.find(key);
+  if (it == config.end() || it->is_null()) return false;
+  if (!it->is_boolean())
+    return input_error("'{}' in the config is {}, neither true nor false", key, it->dump());
+  return it->get<bool>();
 }
 
 Result<void> read_rope(const Json& config, LlamaConfig& out) {
@@ -43,7 +59,8 @@ Result<void> read_rope(const Json& config, LlamaConfig& out) {
       return input_error("'{}' in the config is {}, not an object", key, it->dump());
     const Json& rope = *it;
     TRY(out.rope_theta, real(rope, "rope_theta", out.rope_theta));
-    const std::string type = rope.value("rope_type", rope.value("type", std::string("default")));
+    TRY(std::string type, text(rope, "type", "default"));
+    TRY(type, text(rope, "rope_type", type));
     if (type == "default") continue;
     if (type == "linear") {
       TRY(out.rope_linear_factor, real(rope, "factor", 1));
@@ -51,7 +68,10 @@ Result<void> read_rope(const Json& config, LlamaConfig& out) {
     }
     if (type ==
         "factors") {  // what GGUF files hold in place of the parameters: one divisor per pair
-      for (const Json& f : rope.value("factors", Json::array())) {
+      const Json factors = rope.value("factors", Json());
+      if (!factors.is_array())
+        return input_error("'factors' in the config is {}, not a list", factors.dump());
+      for (const Json& f : factors) {
         if (!f.is_number() || f.get<double>() == 0)
           return input_error("a RoPE factor is {}", f.dump());
         out.rope_divisors.push_back(f.get<double>());
@@ -68,6 +88,10 @@ Result<void> read_rope(const Json& config, LlamaConfig& out) {
     TRY(s.low_freq_factor, real(rope, "low_freq_factor", 1));
     TRY(s.high_freq_factor, real(rope, "high_freq_factor", 4));
     TRY(s.original_context, real(rope, "original_max_position_embeddings", 8192));
+    if (!(s.high_freq_factor > s.low_freq_factor)) {
+      return input_error("'high_freq_factor' in the config is {}, not above 'low_freq_factor', {}",
+                         s.high_freq_factor, s.low_freq_factor);
+    }
     out.rope_scaling = s;
   }
   return {};
@@ -100,17 +124,22 @@ std::vector<float> LlamaConfig::rope_frequencies() const {
 }
 
 Result<LlamaConfig> llama_config(const Json& config) {
-  const std::string type = config.value("model_type", std::string());
+  if (!config.is_object()) return input_error("the config is {}, not an object", config.dump());
+  TRY(const std::string type, text(config, "model_type", ""));
   if (type != "llama") {
     return input_error("architecture '{}' is not supported: this version runs 'llama' models",
                        type.empty() ? "(none named)" : type);
   }
   for (const char* key : {"attention_bias", "mlp_bias"}) {
-    if (config.contains(key) && config[key].is_boolean() && config[key].get<bool>()) {
+    TRY(const bool bias, flag(config, key));
+    if (bias) {
       return input_error("'{}' is set in the config: projections with biases are not supported",
                          key);
     }
   }
+  TRY(const std::string activation, text(config, "hidden_act", "silu"));
+  if (activation != "silu")
+    return input_error("'hidden_act' in the config is '{}': only 'silu' is supported", activation);
   LlamaConfig out;
   TRY(out.layers, positive(config, "num_hidden_layers"));
   TRY(out.hidden, positive(config, "hidden_size"));
@@ -122,7 +151,11 @@ Result<LlamaConfig> llama_config(const Json& config) {
   TRY(out.context, positive(config, "max_position_embeddings", 2048));
   TRY(out.rms_eps, real(config, "rms_norm_eps", 1e-6));
   TRY_VOID(read_rope(config, out));
-  out.tied_head = config.value("tie_word_embeddings", false);
+  TRY(out.tied_head, flag(config, "tie_word_embeddings"));
+  if (out.head_dim < 1) {
+    return input_error("{} hidden units are too few for {} heads: the config needs a 'head_dim'",
+                       out.hidden, out.heads);
+  }
   if (out.heads % out.kv_heads != 0) {
     return input_error("{} query heads do not divide among {} key/value heads", out.heads,
                        out.kv_heads);
