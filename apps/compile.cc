@@ -10,6 +10,7 @@
 
 #include "apps/commands.h"
 #include "apps/common.h"
+#include "apps/model_target.h"
 #include "apps/target.h"
 #include "gridless/chips/slice.h"
 #include "gridless/tpu/compile_kernel.h"
@@ -58,8 +59,23 @@ Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& 
   return tpu::compile_kernel(compiler, program, slice);
 }
 
+// A step program is made for all cores of the slice that was named.
+Result<tpu::CompiledCall> compile_model(const Arguments& args, const Target& target,
+                                        tpu::Compiler& compiler) {
+  int cores = std::max(args.cores, 1);
+  if (args.cores == 0 && !args.slice.empty()) {
+    TRY(const chips::Slice named, chips::parse_slice(args.slice));
+    cores = named.cores();
+  }
+  TRY(const ir::Program program, build_model(target, cores));
+  TRY(const chips::Slice slice, choose_slice(args, cores));
+  return tpu::compile_kernel(compiler, program, slice);
+}
+
 Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler) {
   if (args.target.starts_with("kernel:")) return compile_gallery(args, compiler);
+  TRY(const Target target, parse_target(args.target));
+  if (is_model_target(target)) return compile_model(args, target, compiler);
   TRY(std::string text, read_text(args.target));
   if (is_stablehlo(text)) {
     if (!args.call.empty() || args.cores != 0) {
@@ -169,8 +185,9 @@ void add_compile(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "TARGET", args->target,
-          "kernel:NAME?key=value (the gallery), a Mosaic body (.mlir text or .mlirbc) with "
-          "--call, or StableHLO text with one tpu_custom_call")
+          "kernel:NAME?key=value (the gallery), model:NAME?key=value or a checkpoint (its step "
+          "program), a Mosaic body (.mlir text or .mlirbc) with --call, or StableHLO text with "
+          "one tpu_custom_call")
       ->required();
   command->add_option("-o,--output", args->output, "Folder for the executable and its manifest")
       ->required();

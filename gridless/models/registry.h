@@ -36,6 +36,9 @@ struct RegisteredModel {
       source;  // where its weights come from, one phrase; for a shape without weights, why
   std::string_view file;  // path of the weights below the build folder's models/, "" for none
   ModelFacts facts;
+  // Formats of the matrices of its layers and of its head, as docs/weight_stream.md names them.
+  std::string_view layer_format = "bf16";
+  std::string_view head_format = "bf16";
 };
 
 // Every model, in the order in which `gridless models` lists them.
