@@ -228,6 +228,16 @@ TEST_F(LibtpuTest, TakesEveryWeightFormat) {
   }
 }
 
+TEST_F(LibtpuTest, TwoProcessesMayCompileAtOnce) {
+  const CallSpec spec = copy_spec({{{8, 128}, "f32"}});
+  compile(spec, copy_body(spec));  // this fixture's worker now holds libtpu
+  Compiler second(compiler_->options());
+  const auto call =
+      compile_call(second, spec, copy_body(spec), "body.mlir", *chips::smallest_slice(1));
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_TRUE(call->result.compiled) << to_string(call->result.diagnostics);
+}
+
 TEST_F(LibtpuTest, TakesHundredsOfOperands) {
   const CallSpec spec = copy_spec(std::vector<OperandSpec>(150, {{8, 128}, "f32"}));
   EXPECT_EQ(compile(spec, copy_body(spec)).memory.arguments, 150 * 4096);
