@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gridless/base/error.h"
+#include "gridless/weights/checkpoint.h"
 
 namespace gridless::apps {
 
@@ -15,5 +16,13 @@ struct InspectOptions {
 
 // A checkpoint: a directory, a .safetensors or a .gguf file. Prints to stdout.
 Result<void> inspect_checkpoint(const std::string& path, const InspectOptions& options);
+
+// What a step over the checkpoint would read: {"formats": by matrix, "kv_bytes_per_token" (of the
+// model, without padding), "cores": [per core count {"cores", "chunk_bytes", "chunks_per_core",
+// "image_bytes" and "used_bytes" (all cores; used: without the unread ends of chunks), "waste" and
+// "waste_read" (their shares that are no weights of the model), "kv_bytes_per_token" (as stored),
+// "kv_heads_per_core", "query_groups"} or {"cores", "error"}]}, or {"error"} where no step runs it.
+nlohmann::json step_facts(const weights::Checkpoint& checkpoint);
+void print_step(const nlohmann::json& step);
 
 }  // namespace gridless::apps

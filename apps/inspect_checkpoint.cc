@@ -125,6 +125,7 @@ json to_json(const Checkpoint& model, const Summary& summary, const InspectOptio
           {"formats", formats},
           {"tensors", tensors},
           {"config", config_summary(model.config())},
+          {"step", step_facts(model)},
           {"tokenizer",
            model.gguf() ? gguf_tokenizer(*model.gguf()) : file_tokenizer(model.directory())}};
 }
@@ -170,6 +171,7 @@ void print_text(const json& all) {
                megabytes(t["bytes"].get<uint64_t>()));
   if (!all["config"].empty()) print_object("config", all["config"]);
   if (!all["tokenizer"].is_null()) print_object("tokenizer", all["tokenizer"]);
+  print_step(all["step"]);
 }
 
 }  // namespace

@@ -30,6 +30,37 @@ TEST(InspectCommand, JsonCountsWhatACheckpointHolds) {
   EXPECT_TRUE(all["tokenizer"].is_null());
 }
 
+TEST(InspectCommand, StepSaysWhatItReads) {
+  const Outcome result = run_command({"inspect", data("llama_tiny/untied"), "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const nlohmann::json step = nlohmann::json::parse(result.out)["step"];
+  for (const char* matrix : {"qkv", "o", "gate_up", "down", "head"})
+    EXPECT_EQ(step["formats"][matrix], "bf16");
+  EXPECT_EQ(step["kv_bytes_per_token"],
+            4 * 2 * 4 * 16 * 2);  // layers, K and V, heads, width, bytes
+  ASSERT_EQ(step["cores"].size(), 4u);
+  // All matrices of the model without the embedding table, in bytes of bf16.
+  constexpr double kModel = 2.0 * (512 * 64 + 4 * (64 * (2 * 128 + 2 * 64) + 3 * 64 * 160));
+  for (const auto& c : step["cores"]) {
+    EXPECT_GE(c["image_bytes"], c["used_bytes"]);
+    EXPECT_NEAR(c["waste"].get<double>(), 1 - kModel / c["image_bytes"].get<double>(), 1e-9);
+    EXPECT_EQ(c["chunk_bytes"].get<int64_t>() * c["chunks_per_core"].get<int64_t>() *
+                  c["cores"].get<int64_t>(),
+              c["image_bytes"].get<int64_t>());
+    EXPECT_EQ(c["kv_bytes_per_token"], 4 * 2 * 128 * 2 * c["cores"].get<int>());  // padded lanes
+  }
+  const Outcome text = run_command({"inspect", data("llama_tiny/untied")});
+  EXPECT_THAT(text.out, HasSubstr("keys and values of a token: 1024 bytes"));
+}
+
+TEST(InspectCommand, AModelThatNoStepRunsSaysWhy) {
+  const Outcome result = run_command({"inspect", data("gguf/written.gguf"), "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const nlohmann::json step = nlohmann::json::parse(result.out)["step"];
+  ASSERT_TRUE(step.contains("error")) << step;
+  EXPECT_NE(step["error"], "");
+}
+
 TEST(InspectCommand, TablesShowFormatsAndKinds) {
   const Outcome result = run_command({"inspect", data("gguf/written.gguf")});
   ASSERT_EQ(result.status, 0) << result.err;

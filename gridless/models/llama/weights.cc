@@ -19,6 +19,10 @@ using weights::TensorView;
 
 namespace {
 
+constexpr const char* kMatrices[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+                                     "self_attn.o_proj", "mlp.gate_proj",    "mlp.up_proj",
+                                     "mlp.down_proj"};
+
 std::string in_layer(int64_t layer, std::string_view name) {
   return fmt::format("model.layers.{}.{}.weight", layer, name);
 }
@@ -143,10 +147,19 @@ Format native(const TensorView& t) {
 
 }  // namespace
 
-Result<LlamaFormats> native_formats(const Checkpoint& checkpoint, const LlamaConfig&) {
-  TRY(const TensorView* layer, checkpoint.require(in_layer(0, "mlp.gate_proj")));
+Result<LlamaFormats> native_formats(const Checkpoint& checkpoint, const LlamaConfig& config) {
+  TRY(const TensorView* first, checkpoint.require(in_layer(0, "mlp.gate_proj")));
+  Format layers = native(*first);
+  for (int64_t l = 0; l < config.layers; ++l) {
+    for (const char* name : kMatrices) {
+      TRY(const TensorView* t, checkpoint.require(in_layer(l, name)));
+      // Matrices of different block types: bf16 rounds each value once, another block format would
+      // quantise a second time.
+      if (native(*t) != layers) layers = Format::kBf16;
+    }
+  }
   TRY(const TensorView* head, checkpoint.require(head_name(checkpoint)));
-  return LlamaFormats{native(*layer), native(*head)};
+  return LlamaFormats{layers, native(*head)};
 }
 
 Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {

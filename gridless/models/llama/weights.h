@@ -9,7 +9,7 @@
 namespace gridless::models {
 
 // The formats a checkpoint's matrices run in when nothing else is asked for: their own blocks where
-// a stream format holds them exactly, else bf16.
+// all matrices of the layers have the same and a stream format holds them exactly, else bf16.
 struct LlamaFormats {
   weights::Format layers, head;
 };
