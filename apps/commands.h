@@ -9,6 +9,7 @@ namespace gridless::apps {
 
 // Running a model.
 void add_run(CLI::App& app, int& exit_code);
+void add_chat(CLI::App& app, int& exit_code);
 void add_models(CLI::App& app, int& exit_code);
 
 // Looking at weights.
@@ -21,5 +22,7 @@ void add_render(CLI::App& app, int& exit_code);
 // Kernels: run one on data, compile one for TPU.
 void add_exec(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
+// Measuring.
+void add_bench(CLI::App& app, int& exit_code);
 
 }  // namespace gridless::apps

@@ -21,6 +21,7 @@ namespace {
 void register_commands(CLI::App& app, int& exit_code) {
   // Running a model.
   add_run(app, exit_code);
+  add_chat(app, exit_code);
   add_models(app, exit_code);
   // Looking at weights.
   add_inspect(app, exit_code);
@@ -34,6 +35,7 @@ void register_commands(CLI::App& app, int& exit_code) {
   add_compile(app, exit_code);
 
   // Measuring.
+  add_bench(app, exit_code);
 }
 
 std::string version() {
@@ -76,9 +78,15 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 
 // One sentence on what is wrong with the command line and one on what to do about it.
 int explain(CLI::App& app, const CLI::ParseError& error) {
-  const std::vector<CLI::App*> parsed = app.get_subcommands();
-  CLI::App& command = parsed.empty() ? app : *parsed.front();
-  const std::string name = parsed.empty() ? "gridless" : "gridless " + command.get_name();
+  // The innermost command that was named: `bench decode` has options of its own.
+  CLI::App* innermost = &app;
+  std::string name = "gridless";
+  for (auto parsed = app.get_subcommands(); !parsed.empty();
+       parsed = innermost->get_subcommands()) {
+    innermost = parsed.front();
+    name += " " + innermost->get_name();
+  }
+  CLI::App& command = *innermost;
   std::string message = error.what();
   // A word that nothing claimed is the likely cause of whatever else is missing.
   if (const std::vector<std::string> extras = app.remaining(true); !extras.empty()) {
