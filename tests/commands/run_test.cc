@@ -1,0 +1,183 @@
+// run, chat and bench as a user calls them, on a small model and, where fetched, on SmolLM2.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "gridless/models/registry.h"
+#include "tests/commands/run_command.h"
+
+namespace gridless::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Json = nlohmann::json;
+
+const std::string kTiny = std::string(GRIDLESS_TEST_DATA) + "/llama_tiny/untied";
+
+Json golden() {
+  std::ifstream file(kTiny + "/golden.json");
+  return Json::parse(file)["sequences"][0];
+}
+
+std::string list(const Json& ids) {
+  std::string out;
+  for (const Json& id : ids) out += (out.empty() ? "" : ",") + id.dump();
+  return out;
+}
+
+// Error cases: status 1, nothing on stdout, one message.
+void expect_error(const std::vector<std::string>& arguments, const std::string& message) {
+  const Outcome result = run_command(arguments);
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.err, HasSubstr(message));
+}
+
+TEST(RunCommand, JsonHoldsTheGoldenTokensAndTheFigures) {
+  const Json g = golden();
+  for (const char* engine : {"cpu", "emulate"}) {
+    const size_t count = std::string(engine) == "cpu" ? 48 : 6;
+    const Outcome result =
+        run_command({"run", kTiny, "--tokens", list(g["prompt"]), "--max-tokens",
+                     std::to_string(count), "--engine", engine, "--cores", "2", "--json"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const Json object = Json::parse(result.out);
+    const std::vector<int> greedy = g["greedy"];
+    EXPECT_EQ(
+        object["tokens"],
+        std::vector<int>(greedy.begin(), greedy.begin() + static_cast<std::ptrdiff_t>(count)));
+    EXPECT_EQ(object["prompt_tokens"], g["prompt"].size());
+    EXPECT_EQ(object["finish_reason"], "length");
+    EXPECT_EQ(object["text"], "");
+    EXPECT_TRUE(object["draft"].is_null());
+    for (const char* key : {"ttft_ms", "tpot_ms", "tokens_per_second", "bytes_per_step"})
+      EXPECT_GT(object[key].get<double>(), 0) << key;
+  }
+}
+
+TEST(RunCommand, IdsGoToStdoutAndStatisticsToStderr) {
+  const Json g = golden();
+  const Outcome result =
+      run_command({"run", kTiny, "--tokens", list(g["prompt"]), "--max-tokens", "3"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out,
+            list(Json(std::vector<int>(g["greedy"].begin(), g["greedy"].begin() + 3))) + "\n");
+  for (const char* part : {"TTFT", "TPOT", "read per step", "GB/s that this machine reads"})
+    EXPECT_THAT(result.err, HasSubstr(part));
+}
+
+TEST(RunCommand, MistakesSayWhatToDo) {
+  expect_error({"run", "no_such_model", "--prompt", "x"}, "no model or file 'no_such_model'");
+  expect_error({"run", "llama_8b", "--prompt", "x"}, "llama_8b");
+  expect_error({"run", kTiny}, "give one of --prompt, --prompt-file and --tokens");
+  expect_error({"run", kTiny, "--prompt", "x", "--tokens", "1"}, "give one of --prompt");
+  expect_error({"run", kTiny, "--prompt", "x"}, "there is no tokenizer");
+  expect_error({"run", kTiny, "--tokens", "1,two"}, "'two' is not a token id");
+  expect_error({"run", kTiny, "--tokens", "1,700"}, "token 700");
+  expect_error({"run", kTiny, "--tokens", ""}, "the prompt is empty");
+  expect_error(
+      {"run", kTiny, "--tokens", "1,2,3", "--context", "2"},
+      "the prompt has 3 tokens, more than the context of 2: shorten it, or give --context");
+  expect_error({"run", kTiny, "--tokens", "1", "--context", "9999"}, "at most 2048 tokens");
+  expect_error({"run", kTiny, "--tokens", "1", "--engine", "tpu"}, "needs a TPU host");
+  expect_error({"run", kTiny, "--tokens", "1", "--engine", "gpu"}, "give cpu or emulate");
+  expect_error({"run", kTiny, "--tokens", "1", "--draft", "ngram"}, "not available yet");
+  expect_error({"run", kTiny, "--tokens", "1", "--format", "q5"}, "give bf16, q8 or q4");
+  expect_error({"run", kTiny, "--tokens", "1", "--cores", "3"},
+               "512 does not divide among 3 cores");
+  expect_error({"run", kTiny, "--tokens", "1", "--temperature", "-1"}, "temperature -1");
+  expect_error({"run", kTiny, "--tokens", "1", "--chat"}, "--chat renders a text");
+  expect_error({"run", kTiny, "--tokens", "1", "--max-tokns", "3"}, "Did you mean '--max-tokens'?");
+  expect_error({"chat", kTiny}, "there is no tokenizer");
+}
+
+TEST(RunCommand, OtherArchitecturesAreNamed) {
+  std::string pattern = (fs::temp_directory_path() / "gridless-run-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const fs::path folder = pattern;
+  fs::copy_file(kTiny + "/model.safetensors", folder / "model.safetensors");
+  std::ifstream file(kTiny + "/config.json");
+  Json config = Json::parse(file);
+  config["model_type"] = "mamba";
+  std::ofstream(folder / "config.json") << config;
+  expect_error({"run", folder.string(), "--tokens", "1"}, "architecture 'mamba' is not supported");
+  fs::remove_all(folder);
+}
+
+TEST(RunCommand, QuantisedFormatsRunToo) {
+  for (const char* format : {"bf16", "q8", "q4"}) {
+    const Outcome result = run_command(
+        {"run", kTiny, "--tokens", "1,2,3", "--max-tokens", "4", "--format", format, "--json"});
+    ASSERT_EQ(result.status, 0) << format << result.err;
+    EXPECT_EQ(Json::parse(result.out)["tokens"].size(), 4u);
+  }
+}
+
+TEST(BenchCommand, SyntheticModelGivesEveryFigure) {
+  for (const char* what : {"decode", "prefill"}) {
+    std::vector<std::string> arguments = {"bench",    what,        "synthetic:2x64x128x4x2x256",
+                                          "--format", "q8",        "--context",
+                                          "20",       "--threads", "1",
+                                          "--json"};
+    if (std::string(what) == "decode")
+      arguments.insert(arguments.end(), {"--rows", "3", "--tokens", "8"});
+    const Outcome result = run_command(arguments);
+    ASSERT_EQ(result.status, 0) << result.err;
+    const Json object = Json::parse(result.out);
+    EXPECT_EQ(object["model"], "synthetic:2x64x128x4x2x256");
+    EXPECT_EQ(object["format"], "q8");
+    EXPECT_EQ(object["threads"], 1);
+    EXPECT_EQ(object["context"], 20);
+    const Json& rate = object["tokens_per_second"];
+    EXPECT_LE(rate["min"], rate["median"]);
+    EXPECT_LE(rate["median"], rate["max"]);
+    for (const char* key :
+         {"bytes_per_step", "gb_per_s", "read_bandwidth_gb_per_s", "fraction", "cpu_ms_per_token"})
+      EXPECT_GT(object[key].get<double>(), 0) << key;
+  }
+}
+
+TEST(BenchCommand, MistakesSayWhatToDo) {
+  expect_error({"bench", "decode", "synthetic:2x64"}, "write synthetic:LAYERSxHIDDEN");
+  expect_error({"bench", "decode", "synthetic:2x64x128x3x2x256"}, "write synthetic:LAYERSxHIDDEN");
+  expect_error({"bench", "decode", kTiny, "--rowz", "2"},
+               "gridless bench decode: unknown option '--rowz'. Did you mean '--rows'?");
+  expect_error({"bench", "decode", kTiny, "--context", "5000"}, "at most 2048 tokens");
+}
+
+class SmolLm2Command : public ::testing::Test {
+  void SetUp() override {
+    if (!models::find_weights(*models::find_model("smollm2")))
+      GTEST_SKIP() << "the weights of smollm2 are not here: ./dev demo fetches them";
+  }
+};
+
+TEST_F(SmolLm2Command, AnswersAPromptAndStopsByItself) {
+  const Outcome result = run_command(
+      {"run", "smollm2", "--chat", "--prompt", "What is the capital of France?", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json object = Json::parse(result.out);
+  EXPECT_EQ(object["text"], "The capital of France is Paris.");
+  EXPECT_EQ(object["finish_reason"], "stop");
+  EXPECT_EQ(object["prompt_tokens"], 37);
+  const Outcome cut = run_command({"run", "smollm2", "--chat", "--prompt",
+                                   "What is the capital of France?", "--stop", " of Fr"});
+  EXPECT_EQ(cut.out, "The capital\n");
+}
+
+TEST_F(SmolLm2Command, ChatTakesAConversationFromAPipe) {
+  const Outcome result =
+      run_command({"chat", "smollm2", "--max-tokens", "16"},
+                  {.input = "What is the capital of France?\n/reset\n"
+                            "What is the capital of France?\n/exit\nnot read\n"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, "The capital of France is Paris.\nThe capital of France is Paris.\n");
+}
+
+}  // namespace
+}  // namespace gridless::testing

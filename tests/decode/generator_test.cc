@@ -1,0 +1,195 @@
+// The generator on small models whose greedy continuations are known from transformers
+// (tests/data/llama_tiny).
+#include "gridless/decode/generator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "gridless/base/mapped_file.h"
+#include "gridless/text/text_model.h"
+#include "gridless/text/utf8.h"
+
+namespace gridless::decode {
+namespace {
+
+using Ids = std::vector<int32_t>;
+using ::testing::HasSubstr;
+
+std::string data(const std::string& name) { return std::string(GRIDLESS_TEST_DATA) + "/" + name; }
+
+struct Sequence {
+  Ids prompt, greedy;
+};
+
+std::vector<Sequence> goldens(const std::string& model) {
+  const auto text = read_text_file(data("llama_tiny/" + model + "/golden.json"));
+  std::vector<Sequence> out;
+  for (const auto& s : nlohmann::json::parse(text.value())["sequences"])
+    out.push_back({s["prompt"], s["greedy"]});
+  return out;
+}
+
+std::unique_ptr<StepRunner> load(const std::string& model, RunnerOptions options = {}) {
+  const auto checkpoint = weights::Checkpoint::open(data("llama_tiny/" + model));
+  EXPECT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
+  auto runner = StepRunner::load(*checkpoint, options);
+  EXPECT_TRUE(runner.has_value()) << runner.error().message;
+  return std::move(*runner);
+}
+
+class GeneratorGolden : public ::testing::TestWithParam<std::pair<const char*, int>> {};
+
+TEST_P(GeneratorGolden, GreedyIdsOneSequenceAfterAnother) {
+  const auto& [model, cores] = GetParam();
+  const auto runner = load(model, {.cores = cores, .threads = std::min(cores, 2)});
+  Generator generator(*runner, std::nullopt, {});
+  for (const Sequence& s : goldens(model)) {
+    Ids streamed;
+    const auto out =
+        generator.generate(s.prompt, {.max_tokens = static_cast<int64_t>(s.greedy.size()),
+                                      .on_token = [&](int32_t id) { streamed.push_back(id); }});
+    ASSERT_TRUE(out.has_value()) << out.error().message;
+    EXPECT_EQ(out->tokens, s.greedy);
+    EXPECT_EQ(streamed, s.greedy);
+    EXPECT_EQ(out->finish, FinishReason::kLength);
+    EXPECT_EQ(out->prompt_tokens, static_cast<int64_t>(s.prompt.size()));
+    EXPECT_GT(out->ttft_ms, 0);
+    EXPECT_GT(out->tpot_ms, 0);
+    EXPECT_GT(out->bytes_per_step, static_cast<double>(runner->weight_bytes()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, GeneratorGolden,
+                         ::testing::Values(std::pair{"untied", 1}, std::pair{"untied", 2},
+                                           std::pair{"tied_llama3rope", 1},
+                                           std::pair{"tied_llama3rope", 2}, std::pair{"tp8", 8}));
+
+class GeneratorOnTiny : public ::testing::Test {
+ protected:
+  static constexpr int64_t kContext = 64;
+  std::unique_ptr<StepRunner> runner_ = load("untied", {.context = kContext});
+  Sequence golden_ = goldens("untied")[0];
+
+  Generation run(const Ids& prompt, const GenerateOptions& options, Ids eos = {}) {
+    Generator generator(*runner_, std::nullopt, std::move(eos));
+    const auto out = generator.generate(prompt, options);
+    EXPECT_TRUE(out.has_value()) << out.error().message;
+    return *out;
+  }
+  std::string error(const Ids& prompt, const GenerateOptions& options) {
+    Generator generator(*runner_, std::nullopt, {});
+    const auto out = generator.generate(prompt, options);
+    return out ? std::string() : out.error().message;
+  }
+};
+
+TEST_F(GeneratorOnTiny, NextTurnReusesThePrefixAndAnswersAsIfItDidNot) {
+  Generator generator(*runner_, std::nullopt, {});
+  const auto first = generator.generate(golden_.prompt, {.max_tokens = 10});
+  ASSERT_TRUE(first.has_value());
+  Ids turn = golden_.prompt;
+  turn.insert(turn.end(), first->tokens.begin(), first->tokens.end());
+  turn.insert(turn.end(), {5, 9, 200});
+  const auto second = generator.generate(turn, {.max_tokens = 10});
+  ASSERT_TRUE(second.has_value());
+  // All but the last token of the answer was fed.
+  EXPECT_EQ(second->reused_tokens, static_cast<int64_t>(golden_.prompt.size()) + 9);
+  EXPECT_EQ(second->tokens, run(turn, {.max_tokens = 10}).tokens);
+  // Back to the beginning, and the same prompt again.
+  const auto third = generator.generate(golden_.prompt, {.max_tokens = 10});
+  ASSERT_TRUE(third.has_value());
+  EXPECT_EQ(third->reused_tokens, static_cast<int64_t>(golden_.prompt.size()) - 1);
+  EXPECT_EQ(third->tokens, first->tokens);
+}
+
+TEST_F(GeneratorOnTiny, EndOfTextStopsAndIsAmongTheTokens) {
+  const Generation out = run(golden_.prompt, {.max_tokens = 48}, {golden_.greedy[5]});
+  const auto end = std::ranges::find(golden_.greedy, golden_.greedy[5]) + 1;
+  EXPECT_EQ(out.tokens, Ids(golden_.greedy.begin(), end));
+  EXPECT_EQ(out.finish, FinishReason::kStop);
+  const Generation on =
+      run(golden_.prompt, {.max_tokens = 20, .ignore_eos = true}, {golden_.greedy[5]});
+  EXPECT_EQ(on.tokens, Ids(golden_.greedy.begin(), golden_.greedy.begin() + 20));
+}
+
+TEST_F(GeneratorOnTiny, ContextEndsTheAnswer) {
+  Ids prompt(60, 7);
+  const Generation out = run(prompt, {.max_tokens = 100});
+  // The last position is fed with the fourth token; what it predicts is the fifth.
+  EXPECT_EQ(out.tokens.size(), 5u);
+  EXPECT_EQ(out.finish, FinishReason::kLength);
+  prompt.resize(kContext, 7);
+  EXPECT_EQ(run(prompt, {.max_tokens = 100}).tokens.size(), 1u);
+  prompt.push_back(7);
+  EXPECT_THAT(error(prompt, {}),
+              HasSubstr("the prompt has 65 tokens, more than the context of 64"));
+}
+
+TEST_F(GeneratorOnTiny, CancellationKeepsWhatThereIs) {
+  std::atomic<bool> cancel = false;
+  int seen = 0;
+  const Generation out = run(
+      golden_.prompt,
+      {.max_tokens = 48, .on_token = [&](int32_t) { cancel = ++seen == 3; }, .cancel = &cancel});
+  EXPECT_EQ(out.tokens, Ids(golden_.greedy.begin(), golden_.greedy.begin() + 3));
+  EXPECT_EQ(out.finish, FinishReason::kCancelled);
+  EXPECT_EQ(name(out.finish), "cancelled");
+  EXPECT_TRUE(run(golden_.prompt, {.cancel = &(cancel = true, cancel)}).tokens.empty());
+}
+
+TEST_F(GeneratorOnTiny, SamplingFollowsTheSeedAndVerySmallTemperatureIsGreedy) {
+  GenerateOptions options{.max_tokens = 20, .sampler = {.temperature = 1.5, .seed = 3}};
+  const Ids a = run(golden_.prompt, options).tokens;
+  EXPECT_EQ(run(golden_.prompt, options).tokens, a);
+  options.sampler.seed = 4;
+  EXPECT_NE(run(golden_.prompt, options).tokens, a);
+  options.sampler.temperature = 1e-3;  // the smallest margin of this golden is far above it
+  EXPECT_EQ(run(golden_.prompt, options).tokens,
+            Ids(golden_.greedy.begin(), golden_.greedy.begin() + 20));
+}
+
+TEST_F(GeneratorOnTiny, BadInputIsNamed) {
+  EXPECT_THAT(error({}, {}), HasSubstr("the prompt is empty"));
+  EXPECT_THAT(error({1, 512}, {}), HasSubstr("token 512 of the prompt"));
+  EXPECT_THAT(error({1, -1}, {}), HasSubstr("token -1 of the prompt"));
+  EXPECT_THAT(error({1}, {.max_tokens = 0}), HasSubstr("0 tokens to generate"));
+  EXPECT_THAT(error({1}, {.sampler = {.top_p = 3}}), HasSubstr("top-p 3"));
+  EXPECT_THAT(error({1}, {.sampler = {.logit_bias = {{600, 1.0}}}}), HasSubstr("id 600"));
+}
+
+TEST_F(GeneratorOnTiny, TextStreamsInWholeCodePointsAndStopStringsCutIt) {
+  // Any tokenizer with ids enough: random bytes are the harder test.
+  auto tokenizer = text::load_tokenizer(data("text/bpe_qwen2"));
+  ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
+  Generator generator(*runner_, *tokenizer, {});
+  std::string streamed;
+  GenerateOptions options{.max_tokens = 40, .on_text = [&](std::string_view piece) {
+                            EXPECT_TRUE(text::is_valid_utf8(piece)) << piece;
+                            EXPECT_FALSE(piece.empty());
+                            streamed += piece;
+                          }};
+  const auto whole = generator.generate(golden_.prompt, options);
+  ASSERT_TRUE(whole.has_value());
+  EXPECT_EQ(streamed, whole->text);
+  EXPECT_EQ(whole->text, tokenizer->decode(whole->tokens, /*skip_special=*/true).value());
+  // Whole code points from the middle of the text.
+  size_t at = 0;
+  while (at < whole->text.size() / 2)
+    at += static_cast<size_t>(text::utf8_at(whole->text, at).size);
+  size_t end = at;
+  for (int i = 0; i < 4; ++i) end += static_cast<size_t>(text::utf8_at(whole->text, end).size);
+  const std::string stop = whole->text.substr(at, end - at);
+  options.stop = {"not in there at all", stop};
+  streamed.clear();
+  const auto cut = generator.generate(golden_.prompt, options);
+  ASSERT_TRUE(cut.has_value());
+  EXPECT_EQ(cut->text, whole->text.substr(0, whole->text.find(stop)));
+  EXPECT_EQ(streamed, cut->text);
+  EXPECT_EQ(cut->finish, FinishReason::kStop);
+  EXPECT_LT(cut->tokens.size(), whole->tokens.size());
+}
+
+}  // namespace
+}  // namespace gridless::decode
