@@ -20,7 +20,7 @@ struct Arguments {
   ModelOptions model;
   decode::GenerateOptions generate;
   std::string prompt, prompt_file, tokens, system;
-  bool chat = false, json = false;
+  bool has_tokens = false, chat = false, json = false;
   int sources = 0;  // of the prompt
 };
 
@@ -42,7 +42,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view list) {
 }
 
 Result<std::vector<int32_t>> prompt_ids(const Arguments& a, const OpenModel& model) {
-  if (!a.tokens.empty()) return parse_ids(a.tokens);
+  if (a.has_tokens) return parse_ids(a.tokens);
   TRY(const text::Tokenizer* tokenizer, model.require_tokenizer());
   std::string prompt = a.prompt;
   if (!a.prompt_file.empty()) {
@@ -89,7 +89,7 @@ void print_statistics(const decode::Generation& g, const decode::RunnerOptions& 
 // Checks all that needs no weights first: a wrong option should not cost the time to load a model.
 Result<void> run(Arguments& a) {
   if (a.sources != 1) return input_error("give one of --prompt, --prompt-file and --tokens");
-  if (a.chat && !a.tokens.empty())
+  if (a.chat && a.has_tokens)
     return input_error("--chat renders a text, and --tokens gives ids: use one of the two");
   if (!a.system.empty() && !a.chat) return input_error("--system is for --chat: add it");
   TRY_VOID(a.generate.sampler.check());
@@ -163,7 +163,8 @@ void add_run(CLI::App& app, int& exit_code) {
                {"gridless run smollm2 --chat --prompt 'What is the capital of France?'",
                 "gridless run model.gguf --prompt 'Once upon a time' --temperature 0.8 --json"});
   command->callback([a, prompt, file, tokens, &exit_code] {
-    a->sources = (prompt->count() > 0) + (file->count() > 0) + (tokens->count() > 0);
+    a->has_tokens = tokens->count() > 0;
+    a->sources = (prompt->count() > 0) + (file->count() > 0) + a->has_tokens;
     const Result<void> done = run(*a);
     exit_code = done ? kDone : report(done.error());
   });

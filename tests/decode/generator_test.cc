@@ -26,8 +26,8 @@ struct Sequence {
 std::vector<Sequence> goldens(const std::string& model) {
   const auto text = read_text_file(data("llama_tiny/" + model + "/golden.json"));
   std::vector<Sequence> out;
-  for (const auto& s : nlohmann::json::parse(text.value())["sequences"])
-    out.push_back({s["prompt"], s["greedy"]});
+  const auto json = nlohmann::json::parse(text.value());
+  for (const auto& s : json["sequences"]) out.push_back({s["prompt"], s["greedy"]});
   return out;
 }
 

@@ -24,7 +24,8 @@ struct Case {
 std::vector<Case> cases() {
   const auto text = read_text_file(std::string(GRIDLESS_TEST_DATA) + "/sampler/sampler_cases.json");
   std::vector<Case> out;
-  for (const Json& j : Json::parse(text.value())) {
+  const Json all = Json::parse(text.value());
+  for (const Json& j : all) {
     Case c{j["logits"], j["prompt_ids"], j["output_ids"], {}, j};
     const Json& p = j["params"];
     c.options = {.temperature = p.value("temperature", 1.0),
@@ -34,7 +35,8 @@ std::vector<Case> cases() {
                  .repetition_penalty = p.value("repetition_penalty", 1.0),
                  .frequency_penalty = p.value("frequency_penalty", 0.0),
                  .presence_penalty = p.value("presence_penalty", 0.0)};
-    for (const auto& [id, bias] : p.value("logit_bias", Json::object()).items())
+    const Json biases = p.value("logit_bias", Json::object());
+    for (const auto& [id, bias] : biases.items())
       c.options.logit_bias.emplace_back(std::stoi(id), bias.get<double>());
     out.push_back(std::move(c));
   }

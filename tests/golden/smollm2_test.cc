@@ -24,13 +24,17 @@ using decode::StepRunner;
 using weights::Format;
 using Ids = std::vector<int32_t>;
 
-// A logit distance that bf16 and another order of summation may turn round (measured with bf16
-// arithmetic in torch against float32).
-constexpr double kSafeMargin = 0.15;
+// Logit distances that may turn round. With the file's weights or bf16 copies only bf16 activations
+// and another order of summation matter (measured with bf16 in torch). Rounding the weights to int8
+// once more moves a logit by about sqrt(2 KL), at the worst positions 0.17, and two may meet.
+constexpr double kSafeMargin = 0.15, kSafeMarginQ8 = 0.35;
 
 std::string data(const std::string& name) {
   return std::string(GRIDLESS_TEST_DATA) + "/smollm2/" + name;
 }
+
+// Of the 12 answers together.
+constexpr int kAnswerTokens = 570;
 
 struct Case {
   Ids prompt, greedy;
@@ -41,7 +45,8 @@ struct Case {
 std::vector<Case> cases() {
   const auto text = read_text_file(data("golden.json"));
   std::vector<Case> out;
-  for (const auto& c : nlohmann::json::parse(text.value())["cases"])
+  const auto json = nlohmann::json::parse(text.value());
+  for (const auto& c : json["cases"])
     out.push_back({c["prompt_ids"], c["greedy_ids"], c["top1_margin"], c["text"]});
   return out;
 }
@@ -177,6 +182,7 @@ TEST_P(SmolLm2, TeacherForcedDistributionsStayClose) {
 // Teacher forcing looks at every token of the answers, also behind one that may flip.
 TEST_P(SmolLm2, EveryClearTokenOfTheAnswersIsTheLikeliest) {
   int clear = 0, all = 0, equal = 0;
+  const double safe = GetParam().format == Format::kQ8 ? kSafeMarginQ8 : kSafeMargin;
   for (const Case& c : cases()) {
     Ids ids = c.prompt;
     ids.insert(ids.end(), c.greedy.begin(), c.greedy.end() - 1);
@@ -185,12 +191,13 @@ TEST_P(SmolLm2, EveryClearTokenOfTheAnswersIsTheLikeliest) {
       const size_t i = t + 1 - c.prompt.size();
       ++all;
       equal += argmax == c.greedy[i];
-      if (c.margins[i] < kSafeMargin) return;
+      if (c.margins[i] < safe) return;
       ++clear;
       EXPECT_EQ(argmax, c.greedy[i]) << c.text << "\n  token " << i << ", margin " << c.margins[i];
     });
   }
-  fmt::print("{}: {} of {} tokens equal, {} of them with a margin\n", GetParam().name, equal, all,
+  EXPECT_EQ(all, kAnswerTokens);
+  fmt::print("{}: {} of {} tokens equal, {} of all with a margin\n", GetParam().name, equal, all,
              clear);
 }
 
