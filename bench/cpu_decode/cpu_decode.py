@@ -7,8 +7,8 @@ usage: cpu_decode.py [SCRATCH] [--pairs N] [--tokens N] [--quick] [--formats bf1
 SCRATCH (default build/bench) receives llama.cpp, built once, and the models. Both engines load the
 same GGUF file and take turns, a burst of tokens each; the ratio counts per pair of bursts. With one
 thread the time is CPU time of the process, which leaves out what other processes took; with more it
-is wall time, the least of a burst. Before a number counts, the outputs are compared: on a real model
-(SmolLM2, by `./dev build`'s wheel) and on the timed one. docs/benchmarks.md says more.
+is wall time, the least of a burst. Before a number counts, the outputs are compared: on a real
+model (SmolLM2, by `./dev build`'s wheel) and on the timed one. docs/benchmarks.md says more.
 
 Exit status: 0 measured; 1 an input is missing or outputs differ.
 """
@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # no files beside the sources
 import llama_cpp
 import synth
 from llama_cpp import say
@@ -31,8 +32,9 @@ ROOT = llama_cpp.HERE.parents[1]
 TARGET = 1.2
 SMOLLM2 = ROOT / "build/models/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 TEXT = ("The tide comes in twice a day because the Moon pulls on the water of the oceans. When the "
-        "Moon is above a coast, the water there rises; six hours later it has fallen again. Fishermen "
-        "have known this for thousands of years, long before anybody could say why it happens.")
+        "Moon is above a coast, the water there rises; six hours later it has fallen again. "
+        "Fishermen have known this for thousands of years, long before anybody could say why it "
+        "happens.")
 
 
 class Loop:
@@ -40,8 +42,8 @@ class Loop:
 
     def __init__(self, program, model, threads, **environment):
         self.process = subprocess.Popen(
-            [program, model, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=os.environ | environment)
+            [program, model, str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env=os.environ | environment)
         self.facts = self.answer()
 
     def answer(self):
@@ -129,8 +131,8 @@ class Bench:
                     continue
                 say(f"converting to {path.name}")
                 part = path.with_suffix(".part")
-                llama_cpp.command(self.scratch / "quantize.log", self.llama, "quantize", source, part,
-                                  form)
+                llama_cpp.command(self.scratch / "quantize.log", self.llama, "quantize", source,
+                                  part, form)
                 part.rename(path)
 
     def pair(self, model, threads):
@@ -160,19 +162,19 @@ class Bench:
         return self.options.realtime and threads > 1
 
     def read_rate(self, threads):
-        """The best of a few: on a busy machine one try of half a second may meet no quiet moment."""
+        """The best of a few: one try of half a second may meet no quiet moment."""
         first = None
         if self.realtime(threads):
             first = lambda: os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-        tries = [subprocess.run([self.options.loop, "bandwidth", str(threads)], text=True, check=True,
-                                capture_output=True, preexec_fn=first).stdout
+        tries = [subprocess.run([self.options.loop, "bandwidth", str(threads)], text=True,
+                                check=True, capture_output=True, preexec_fn=first).stdout
                  for _ in range(1 if first else 3)]
         return max(map(float, tries))
 
     def check_real(self, form):
         model = self.models / f"smollm2.{form}.gguf"
-        words = subprocess.run([self.llama, "tokenize", SMOLLM2, TEXT], capture_output=True, text=True,
-                               check=True).stdout.split()
+        words = subprocess.run([self.llama, "tokenize", SMOLLM2, TEXT], capture_output=True,
+                               text=True, check=True).stdout.split()
         ours, theirs = self.pair(model, 1)
         self.checks.append(compare(ours, theirs, words, f"SmolLM2 {form}", real=True))
         ours.close()
@@ -217,7 +219,8 @@ HEAD = ("format threads context | gridless ms: least median | llama.cpp ms: leas
 
 def line(r):
     return (f"{r['format']:<6} {r['threads']:>7} {r['context']:>7} | {r['gridless_ms'][0]:>18.2f} "
-            f"{r['gridless_ms'][1]:>6.2f} | {r['llama_cpp_ms'][0]:>19.2f} {r['llama_cpp_ms'][1]:>6.2f} | "
+            f"{r['gridless_ms'][1]:>6.2f} | "
+            f"{r['llama_cpp_ms'][0]:>19.2f} {r['llama_cpp_ms'][1]:>6.2f} | "
             f"{r['ratio'][0]:.2f} ({r['ratio'][1]:.2f} .. {r['ratio'][2]:.2f}) "
             f"{'>= 1.2' if r['holds'] else ' < 1.2'} | {1e-6 * r['bytes_per_token']:>8.1f} "
             f"{r['gb_per_s']:>5.1f} {100 * r['fraction']:>6.0f}%")
@@ -241,10 +244,11 @@ def arguments():
     parser.add_argument("--threads", type=numbers, default=[1, 2])
     parser.add_argument("--contexts", type=numbers, default=[32, 512])
     parser.add_argument("--json", help="also write the figures there")
-    parser.add_argument("--loop", default=ROOT / "build/release/gridless_loop", help="our token loop")
+    parser.add_argument("--loop", default=ROOT / "build/release/gridless_loop",
+                        help="our token loop")
     parser.add_argument("--jobs", type=int, help="jobs of the llama.cpp build (all processors)")
     parser.add_argument("--realtime", action="store_true",
-                        help="wall times: bursts ahead of every other job (root), on a busy machine")
+                        help="wall times in bursts ahead of every other job (root)")
     options = parser.parse_args()
     if options.quick:
         options.pairs, options.tokens = 3, 5
@@ -257,7 +261,8 @@ def main():
         sys.exit(f"cpu_decode: {options.loop} is not built: cmake --build --preset release")
     bench = Bench(options)
     bench.prepare()
-    print(f"{datetime.date.today()}, {processor()}, {os.cpu_count()} processors\n{HEAD}", flush=True)
+    print(f"{datetime.date.today()}, {processor()}, {os.cpu_count()} processors\n{HEAD}",
+          flush=True)
     bench.read = {threads: bench.read_rate(threads) for threads in options.threads}
     began, (busy, total) = os.times(), machine_ticks()
     for form in options.formats:

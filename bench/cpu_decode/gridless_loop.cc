@@ -81,7 +81,8 @@ int main(int argc, char** argv) {
     std::from_chars(text.data(), text.data() + text.size(), threads);
   }
   if (threads < 1) {
-    fmt::print(stderr, "usage: gridless_loop MODEL.gguf|bandwidth THREADS (commands on stdin: loop.h)\n");
+    fmt::print(stderr,
+               "usage: gridless_loop MODEL.gguf|bandwidth THREADS (commands on stdin: loop.h)\n");
     return 1;
   }
   if (std::string_view(argv[1]) == "bandwidth") return gridless_bench::bandwidth(threads);

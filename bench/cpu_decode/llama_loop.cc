@@ -72,9 +72,9 @@ int tokenize(const char* path, const char* text) {
   llama_model* model = load(path, true);
   if (model == nullptr) return 1;
   std::vector<llama_token> ids(std::strlen(text) + 8);
-  const int count = llama_tokenize(llama_model_get_vocab(model), text,
-                                   static_cast<int32_t>(std::strlen(text)), ids.data(),
-                                   static_cast<int32_t>(ids.size()), false, true);
+  const int count =
+      llama_tokenize(llama_model_get_vocab(model), text, static_cast<int32_t>(std::strlen(text)),
+                     ids.data(), static_cast<int32_t>(ids.size()), false, true);
   for (int i = 0; i < count; ++i) std::printf("%d ", ids[static_cast<size_t>(i)]);
   std::printf("\n");
   llama_model_free(model);

@@ -11,12 +11,11 @@
 //   quit
 #pragma once
 
-#include <ctime>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <iostream>
 #include <span>
 #include <sstream>
