@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tarfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "scripts"))
@@ -46,8 +45,7 @@ def fetch(scratch):
     source = scratch / ARCHIVE.removesuffix(".tar.gz")
     if not (source / "unpacked").exists():
         say("unpacking")
-        with tarfile.open(archive) as tar:
-            tar.extractall(scratch, filter="data")
+        command(scratch / "unpack.log", "tar", "-xzf", archive, "-C", scratch)
         (source / "unpacked").touch()
     return source / "vendor" / "llama.cpp"
 
