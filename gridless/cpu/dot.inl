@@ -1,21 +1,21 @@
 // The four dot products, in the vocabulary of simd_*.inl. Lanes are outputs, so every width of
 // vector and every blocking adds the inputs of an output in the same order: the same bits.
 //
-// One row (decode) is bound by memory: codes are unpacked in registers, on their way from the load
-// to the fma. Several rows (prefill, batches) are bound by arithmetic: a 32-group of a panel is
-// unpacked once into a buffer of floats in L1, which all rows read.
+// Up to 8 rows (decode, batches, verification): codes are unpacked in registers on their way from
+// the load to the fmas of all rows. More rows (prefill): a 32-group of a panel is unpacked once into a
+// buffer of floats in L1, which blocks of rows read.
 
 inline constexpr int kGroup = 32;
-inline constexpr int kAccumulators = 8;  // vectors of outputs per pass of dot_one
 inline constexpr int kLineWords = 16;
+inline constexpr int kFarWords = 2048, kNearWords = 512;
+inline constexpr int kScaleRowsAhead = 4;
 
 // Once per line of the stream. The hardware's own prefetch stops at pages and leaves a quarter of
-// the bandwidth unused; a far one into L2 and a near one into L1 were the best of the distances
-// tried (bench/dot_bench: q8 from 9.9 to 14.4 GB/s, bf16 from 13.0 to 16.4). Prefetching beyond the end
-// of a mapping does nothing.
-inline void prefetch_stream(const uint32_t* words) {
-  _mm_prefetch(reinterpret_cast<const char*>(words + 1024), _MM_HINT_T1);
-  _mm_prefetch(reinterpret_cast<const char*>(words + 256), _MM_HINT_T0);
+// the bandwidth unused; a far one into L2 and a near one into L1 were the best of the distances and
+// hints tried (docs/cpu.md). Prefetching beyond the end of a mapping does nothing.
+inline void prefetch_stream(const uint32_t* words, const uint32_t* far) {
+  _mm_prefetch(reinterpret_cast<const char*>(far), _MM_HINT_T1);
+  _mm_prefetch(reinterpret_cast<const char*>(words + kNearWords), _MM_HINT_T0);
 }
 
 // What the formats differ in: inputs per word, rows of scales, and how a word is unpacked.
@@ -64,6 +64,15 @@ inline F group_middle(const uint32_t* scales, int64_t g, F scale) {
   return add(f16_high(load_words(scales + g * kLanes)), mul(splat(8), scale));
 }
 
+template <class Format>
+inline void prefetch_scales(const uint32_t* scales, int64_t rows) {
+  if constexpr (Format::kScaled) {
+    for (int64_t i = 0; i < rows * kLanes; i += kLineWords) {
+      _mm_prefetch(reinterpret_cast<const char*>(scales + i), _MM_HINT_T0);
+    }
+  }
+}
+
 template <int J, int N, class Body>
 inline void unrolled(Body body) {
   if constexpr (J < N) {
@@ -106,57 +115,97 @@ inline void convert_inputs(const DotArgs& a, float* x, float* sums) {
   }
 }
 
-// One group of one row for kAccumulators vectors of outputs.
-template <class Format>
-inline void group_of_one(const uint32_t* codes, const uint32_t* scales, int64_t g, const float* x,
-                         const float* sums, bool fresh, float* out) {
-  F part[kAccumulators];
+// Few rows: one group of the panel at `codes`, unpacked between the load and the fmas of all rows.
+// x: [kRows][32], out: [kRows][128].
+template <class Format, int kRows>
+inline void fused_group(const uint32_t* codes, const uint32_t* ahead, const uint32_t* scales,
+                        int64_t g, const float* x, const float* sums, bool fresh, float* out) {
+  constexpr int kColumns = fused_columns(kRows);
+  for (int c = 0; c < kLanes; c += kColumns * kWidth) {
+    F part[kRows][kColumns];
 #pragma GCC unroll 8
-  for (int v = 0; v < kAccumulators; ++v) {
-    part[v] = Format::kScaled || fresh ? zero() : load(out + v * kWidth);
-  }
-  for (int i = 0; i < kGroup / Format::kInputs; ++i) {
-    const uint32_t* words = codes + i * kLanes;
-    F inputs[Format::kInputs];
+    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-    for (int j = 0; j < Format::kInputs; ++j) inputs[j] = splat(x[i * Format::kInputs + j]);
-#pragma GCC unroll 8
-    for (int v = 0; v < kAccumulators; ++v) {
-      if (v * kWidth % kLineWords == 0) prefetch_stream(words + v * kWidth);
-      const uint32_t* w = words + v * kWidth;
-      unrolled<0, Format::kInputs>([&]<int J>() {
-        part[v] = fma(inputs[J], Format::template code<J>(w), part[v]);
-      });
-    }
-  }
-#pragma GCC unroll 8
-  for (int v = 0; v < kAccumulators; ++v) {
-    if constexpr (Format::kScaled) {
-      const F scale = group_scale<Format>(scales + v * kWidth, g);
-      const F before = fresh ? zero() : load(out + v * kWidth);
-      part[v] = add(before, mul(scale, part[v]));
-      if constexpr (Format::kMin) {
-        const F middle = group_middle<Format>(scales + v * kWidth, g, scale);
-        part[v] = add(part[v], mul(middle, splat(sums[g])));
+      for (int v = 0; v < kColumns; ++v) {
+        part[r][v] = Format::kScaled || fresh ? zero() : load(out + r * kLanes + c + v * kWidth);
       }
     }
-    store(out + v * kWidth, part[v]);
+    for (int i = 0; i < kGroup / Format::kInputs; ++i) {
+      const uint32_t* words = codes + i * kLanes + c;
+      if constexpr (kRows == 1) {
+        // A column at a time: one vector of words in registers, and its loads shared by two codes.
+        F inputs[Format::kInputs];
+#pragma GCC unroll 8
+        for (int j = 0; j < Format::kInputs; ++j) inputs[j] = splat(x[i * Format::kInputs + j]);
+#pragma GCC unroll 8
+        for (int v = 0; v < kColumns; ++v) {
+          // Without the barrier the compiler puts all prefetches and loads of a row into one burst.
+          asm volatile("" ::: "memory");
+          if (v * kWidth % kLineWords == 0) {
+            prefetch_stream(words + v * kWidth, ahead + i * kLanes + c + v * kWidth);
+          }
+          unrolled<0, Format::kInputs>([&]<int J>() {
+            part[0][v] = fma(inputs[J], Format::template code<J>(words + v * kWidth), part[0][v]);
+          });
+        }
+        continue;
+      }
+#pragma GCC unroll 8
+      for (int v = 0; v < kColumns; ++v) {
+        if (v * kWidth % kLineWords == 0) {
+          prefetch_stream(words + v * kWidth, ahead + i * kLanes + c + v * kWidth);
+        }
+      }
+      unrolled<0, Format::kInputs>([&]<int J>() {
+        F code[kColumns];
+#pragma GCC unroll 8
+        for (int v = 0; v < kColumns; ++v) code[v] = Format::template code<J>(words + v * kWidth);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const F input = splat(x[r * kGroup + i * Format::kInputs + J]);
+#pragma GCC unroll 8
+          for (int v = 0; v < kColumns; ++v) part[r][v] = fma(input, code[v], part[r][v]);
+        }
+      });
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < kColumns; ++v) {
+      const int column = c + v * kWidth;
+      F scale = zero(), middle = zero();
+      if constexpr (Format::kScaled) scale = group_scale<Format>(scales + column, g);
+      if constexpr (Format::kMin) middle = group_middle<Format>(scales + column, g, scale);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        float* to = out + r * kLanes + column;
+        F sum = part[r][v];
+        if constexpr (Format::kScaled) sum = add(fresh ? zero() : load(to), mul(scale, sum));
+        if constexpr (Format::kMin) sum = add(sum, mul(middle, splat(sums[r])));
+        store(to, sum);
+      }
+    }
   }
 }
 
-template <class Format>
-inline void dot_one(const DotArgs& a, const float* x, const float* sums) {
+template <class Format, int kRows>
+inline void dot_few(const DotArgs& a, const float* x, const float* sums) {
   const int64_t code_rows = a.kp / Format::kInputs, scale_rows = Format::scale_rows(a.kp);
   constexpr int kGroupRows = kGroup / Format::kInputs;
+  const uint32_t* codes = a.tile;
+  const uint32_t* const codes_end = a.tile + a.panels * code_rows * kLanes;
+  prefetch_scales<Format>(codes_end, kScaleRowsAhead);
   for (int64_t p = 0; p < a.panels; ++p) {
-    const uint32_t* codes = a.tile + p * code_rows * kLanes;
-    const uint32_t* scales = a.tile + (a.panels * code_rows + p * scale_rows) * kLanes;
-    for (int64_t g = 0; g < a.kp / kGroup; ++g) {
-      const bool fresh = g == 0 && !a.accumulate;
-      for (int64_t c = 0; c < kLanes; c += kAccumulators * kWidth) {
-        group_of_one<Format>(codes + g * kGroupRows * kLanes + c, scales + c, g, x + g * kGroup,
-                             sums, fresh, a.out + p * kLanes + c);
+    const uint32_t* scales = codes_end + p * scale_rows * kLanes;
+    for (int64_t g = 0; g < a.kp / kGroup; ++g, codes += kGroupRows * kLanes) {
+      // Scales are a second stream. Behind the last codes lie the scales, which have been read by
+      // then, and behind them most often the next chunk.
+      if (Format::kMin || g % 2 == 0) {
+        const int64_t row = Format::kMin ? g : g / 2;
+        prefetch_scales<Format>(scales + (row + kScaleRowsAhead) * kLanes, 1);
       }
+      const uint32_t* ahead = codes + kFarWords;
+      if (ahead >= codes_end) ahead += a.panels * scale_rows * kLanes;
+      fused_group<Format, kRows>(codes, ahead, scales, g, x + g * kRows * kGroup, sums + g * kRows,
+                                 g == 0 && !a.accumulate, a.out + p * kRows * kLanes);
     }
   }
 }
@@ -175,7 +224,7 @@ inline void unpack_group(const uint32_t* codes, const uint32_t* scales, int64_t 
 #pragma GCC unroll 4
     for (int c = 0; c < kLanes; c += kWidth) {
       const uint32_t* w = codes + i * kLanes + c;
-      if (c % kLineWords == 0) prefetch_stream(w);
+      if (c % kLineWords == 0) prefetch_stream(w, w + kFarWords);
       unrolled<0, Format::kInputs>([&]<int J>() {
         store(weights + J * kLanes + c, Format::template code<J>(w));
       });
@@ -273,9 +322,15 @@ void dot(const DotArgs& a) {
   float* x = thread_scratch(groups * a.rows * (kGroup + 1));
   float* sums = x + groups * a.rows * kGroup;
   convert_inputs<Format::kMin>(a, x, sums);
-  if (a.rows == 1) {
-    dot_one<Format>(a, x, sums);
-  } else {
-    dot_many<Format>(a, x, sums);
+  switch (a.rows) {
+    case 1: return dot_few<Format, 1>(a, x, sums);
+    case 2: return dot_few<Format, 2>(a, x, sums);
+    case 3: return dot_few<Format, 3>(a, x, sums);
+    case 4: return dot_few<Format, 4>(a, x, sums);
+    case 5: return dot_few<Format, 5>(a, x, sums);
+    case 6: return dot_few<Format, 6>(a, x, sums);
+    case 7: return dot_few<Format, 7>(a, x, sums);
+    case 8: return dot_few<Format, 8>(a, x, sums);
+    default: return dot_many<Format>(a, x, sums);
   }
 }

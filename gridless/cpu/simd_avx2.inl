@@ -4,6 +4,9 @@ using F = __m256;
 using I = __m256i;
 inline constexpr int kWidth = 8;
 inline constexpr int kBlockRows = 6, kBlockColumns = 2;
+inline constexpr int fused_columns(int rows) {
+  return rows == 1 ? 8 : rows == 2 ? 4 : rows <= 6 ? 2 : 1;
+}
 
 inline F zero() { return _mm256_setzero_ps(); }
 inline F splat(float x) { return _mm256_set1_ps(x); }
@@ -58,18 +61,30 @@ inline F bf16_low(I w) { return _mm256_castsi256_ps(_mm256_slli_epi32(w, 16)); }
 inline F bf16_high(I w) {
   return _mm256_castsi256_ps(_mm256_and_si256(w, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
 }
+// Codes become floats in place, as low bits of the mantissa of the power of two whose ulp their last
+// bit then is: no shifts and no conversions, which have but two ports. A load two bytes further
+// brings the upper half of a word down; it reads up to 2 bytes beyond the words: codes are followed
+// by scales.
+template <int kShift>
+inline F in_place(I piece, float bias) {
+  const I exponent = _mm256_set1_epi32((127 + 23 - kShift) << 23);
+  const I number = _mm256_or_si256(piece, exponent);
+  return sub(_mm256_castsi256_ps(number), splat(static_cast<float>(1 << (23 - kShift)) + bias));
+}
 template <int J>
 inline F byte_code(const uint32_t* p) {
-  I w = load_words(p);
-  if constexpr (J < 3) w = _mm256_slli_epi32(w, 24 - 8 * J);
-  return _mm256_cvtepi32_ps(_mm256_srai_epi32(w, 24));
+  constexpr int kShift = 8 * (J % 2);
+  const I w = load_words(reinterpret_cast<const char*>(p) + J / 2 * 2);
+  // With the sign inverted: code + 128.
+  const I piece = _mm256_and_si256(_mm256_xor_si256(w, _mm256_set1_epi32(0x8080)),
+                                   _mm256_set1_epi32(0xff << kShift));
+  return in_place<kShift>(piece, 128);
 }
-// With its top bit inverted, a code 0..15 is the two's complement of code - 8.
 template <int J>
 inline F nibble_code(const uint32_t* p) {
-  I w = _mm256_xor_si256(load_words(p), _mm256_set1_epi32(static_cast<int>(0x88888888u)));
-  if constexpr (J < 7) w = _mm256_slli_epi32(w, 28 - 4 * J);
-  return _mm256_cvtepi32_ps(_mm256_srai_epi32(w, 28));
+  constexpr int kShift = 4 * (J % 4);
+  const I w = load_words(reinterpret_cast<const char*>(p) + J / 4 * 2);
+  return in_place<kShift>(_mm256_and_si256(w, _mm256_set1_epi32(0xf << kShift)), 8);
 }
 inline __m128i low_halves(I w) {
   const I packed = _mm256_packus_epi32(w, w);

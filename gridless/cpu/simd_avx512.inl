@@ -6,6 +6,8 @@ using I = __m512i;
 inline constexpr int kWidth = 16;
 // The block of dot_many: rows x columns of accumulators that fit the 32 registers.
 inline constexpr int kBlockRows = 6, kBlockColumns = 4;
+// The same for few rows, where the codes of a column and what unpacks them need registers too.
+inline constexpr int fused_columns(int rows) { return rows == 1 ? 8 : rows <= 6 ? 4 : 2; }
 
 inline F zero() { return _mm512_setzero_ps(); }
 inline F splat(float x) { return _mm512_set1_ps(x); }
@@ -41,25 +43,24 @@ inline F bf16_low(I w) { return _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)); }
 inline F bf16_high(I w) {
   return _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-// byte_code and nibble_code unpack piece J of the words at p. They have only two ports to run on, and
-// one of them alone shifts or permutes: at one row the count of these instructions is the speed.
+// byte_code and nibble_code unpack piece J of the words at p. They have only two ports to run on,
+// and one of them alone shifts or permutes: at one row the count of these instructions is the speed. A
+// load at a higher address is a shift to the right; it reads up to 3 bytes beyond the words: codes
+// are followed by scales.
+//
+// A byte becomes a float in place: with the sign inverted (code + 128), as low bits of the mantissa
+// of 2^23 or 2^15.
 template <int J>
 inline F byte_code(const uint32_t* p) {
-  const I w = load_words(p);
-  if constexpr (J < 2) {
-    // In place: with the sign inverted (code + 128), as low bits of the mantissa of 2^23 or 2^15.
-    const I mask = _mm512_set1_epi32(J == 0 ? 0xff : 0xff00);
-    const I magic = _mm512_set1_epi32(J == 0 ? 0x4b000080 : 0x47008000);
-    constexpr int kAndThenXor = 0x6a;
-    const I biased = _mm512_ternarylogic_epi32(w, mask, magic, kAndThenXor);
-    return sub(_mm512_castsi512_ps(biased), splat(J == 0 ? 0x1p23f + 128 : 0x1p15f + 128));
-  }
-  const I top = J == 2 ? _mm512_slli_epi32(w, 8) : w;
-  return _mm512_cvtepi32_ps(_mm512_srai_epi32(top, 24));
+  constexpr bool kLow = J % 2 == 0;
+  const I w = load_words(reinterpret_cast<const char*>(p) + J / 2 * 2);
+  const I mask = _mm512_set1_epi32(kLow ? 0xff : 0xff00);
+  const I magic = _mm512_set1_epi32(kLow ? 0x4b000080 : 0x47008000);
+  constexpr int kAndThenXor = 0x6a;
+  const I biased = _mm512_ternarylogic_epi32(w, mask, magic, kAndThenXor);
+  return sub(_mm512_castsi512_ps(biased), splat(kLow ? 0x1p23f + 128 : 0x1p15f + 128));
 }
-// A permutation reads only the low four bits of an index, so it looks up code - 8 without a mask; and
-// a load at an odd address is a shift by 8. It reads up to 3 bytes beyond the words: codes are
-// followed by scales.
+// A permutation reads only the low four bits of an index, so it looks up code - 8 without a mask.
 template <int J>
 inline F nibble_code(const uint32_t* p) {
   const F table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
