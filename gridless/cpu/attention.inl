@@ -16,38 +16,50 @@ inline int clamp_count(int64_t left) {
   return left <= 0 ? 0 : left < kWidth ? static_cast<int>(left) : kWidth;
 }
 
-// Where a head's elements lie in a key row (half-split) or a value row, as vectors: the pieces of
-// one half are full vectors and a rest.
+// Where a head's elements lie in a key row (half-split) or a value row, as vectors. Where halves are
+// whole pairs of vectors, all vectors of a head are loaded, summed and kept in pairs of even and odd
+// elements; otherwise the pieces of a half are full vectors and a rest.
 struct HeadShape {
-  int64_t half;     // D / 2
-  int64_t vectors;  // ceil(half / kWidth) per half
-  int rest;         // elements of the last one
+  int64_t half;          // D / 2
+  int64_t vectors;       // ceil(half / kWidth) per half
+  int rest;              // elements of the last one
+  bool paired;           // half is a multiple of 2 * kWidth
+  int64_t query_floats;  // of a query, padded to whole vectors
 };
 
+// Piece v, which is at p.
 inline F load_piece(const uint16_t* p, int64_t v, const HeadShape& shape) {
-  return v + 1 < shape.vectors || shape.rest == kWidth ? load_bf16(p + v * kWidth)
-                                                       : load_bf16_part(p + v * kWidth, shape.rest);
+  const bool whole = v + 1 < shape.vectors || shape.rest == kWidth;
+  return whole ? load_bf16(p) : load_bf16_part(p, shape.rest);
 }
 
 // Partial sums (a vector per token and query) of kQ queries with kWidth tokens' keys; the rows
-// beyond `tokens` are skipped. kWhole: a half is whole vectors. query: [kQ][2 * vectors * kWidth], sums: [kQ][kWidth] vectors.
-template <int kQ, bool kWhole>
+// beyond `tokens` are skipped. query: [kQ][shape.query_floats], sums: [kQ][kWidth] vectors.
+template <int kQ, bool kPaired>
 inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t stride, int tokens,
                           const float* query, const HeadShape& shape, float* sums) {
-  const int64_t padded = 2 * shape.vectors * kWidth;
+  const int64_t padded = shape.query_floats;
   for (int t = 0; t < tokens; ++t) {
     F part[kQ];
 #pragma GCC unroll 4
     for (int q = 0; q < kQ; ++q) part[q] = zero();
-    for (int64_t v = 0; v < shape.vectors; ++v) {
-      const uint16_t* lows = low + t * stride;
-      const uint16_t* highs = high + t * stride;
-      const F l = kWhole ? load_bf16(lows + v * kWidth) : load_piece(lows, v, shape);
-      const F h = kWhole ? load_bf16(highs + v * kWidth) : load_piece(highs, v, shape);
+    for (int64_t v = 0; v < shape.vectors; v += kPaired ? 2 : 1) {
+      const uint16_t* lows = low + t * stride + v * kWidth;
+      const uint16_t* highs = high + t * stride + v * kWidth;
+      constexpr int kVectors = kPaired ? 4 : 2;
+      F key[kVectors];
+      if constexpr (kPaired) {
+        const Pair l = load_bf16_pair(lows), h = load_bf16_pair(highs);
+        key[0] = l.even, key[1] = l.odd, key[2] = h.even, key[3] = h.odd;
+      } else {
+        key[0] = load_piece(lows, v, shape), key[1] = load_piece(highs, v, shape);
+      }
 #pragma GCC unroll 4
       for (int q = 0; q < kQ; ++q) {
-        part[q] = fma(load(query + q * padded + 2 * v * kWidth), l, part[q]);
-        part[q] = fma(load(query + q * padded + (2 * v + 1) * kWidth), h, part[q]);
+#pragma GCC unroll 4
+        for (int k = 0; k < kVectors; ++k) {
+          part[q] = fma(load(query + q * padded + (2 * v + k) * kWidth), key[k], part[q]);
+        }
       }
     }
 #pragma GCC unroll 4
@@ -55,33 +67,40 @@ inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t str
   }
 }
 
-// out[q][..] += sum over tokens of p[q][t] * value row t, for kV vectors of lanes.
-template <int kQ, int kV>
-inline void multiply_values(const uint16_t* values, int64_t stride, int64_t tokens, const float* p,
-                            int rest, float* out, int64_t out_stride) {
+// out[q][..] += sum over tokens of p[q][t] * value row t, for kV vectors of lanes. `ahead`: rows of
+// the same stride that will be read next.
+template <int kQ, int kV, bool kPaired>
+inline void multiply_values(const uint16_t* values, const uint16_t* ahead, int64_t stride,
+                            int64_t tokens, const float* p, int rest, float* out,
+                            int64_t out_stride) {
   F acc[kQ][kV];
 #pragma GCC unroll 4
   for (int q = 0; q < kQ; ++q) {
 #pragma GCC unroll 4
     for (int v = 0; v < kV; ++v) acc[q][v] = zero();
   }
-  const auto token = [&](int64_t t, auto load_last) {
+  for (int64_t t = 0; t < tokens; ++t) {
     F value[kV];
+    const uint16_t* from = values + t * stride;
 #pragma GCC unroll 4
-    for (int v = 0; v < kV - 1; ++v) value[v] = load_bf16(values + t * stride + v * kWidth);
-    value[kV - 1] = load_last(values + t * stride + (kV - 1) * kWidth);
+    for (int i = 0; i < kV * kWidth; i += kLineElements) prefetch<_MM_HINT_T1>(ahead + t * stride + i);
+    if constexpr (kPaired) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kV; v += 2) {
+        const Pair pair = load_bf16_pair(from + v * kWidth);
+        value[v] = pair.even, value[v + 1] = pair.odd;
+      }
+    } else {
+#pragma GCC unroll 4
+      for (int v = 0; v < kV - 1; ++v) value[v] = load_bf16(from + v * kWidth);
+      const uint16_t* at = from + (kV - 1) * kWidth;
+      value[kV - 1] = rest == kWidth ? load_bf16(at) : load_bf16_part(at, rest);
+    }
 #pragma GCC unroll 4
     for (int q = 0; q < kQ; ++q) {
       const F weight = splat(p[q * kPageTokens + t]);
 #pragma GCC unroll 4
       for (int v = 0; v < kV; ++v) acc[q][v] = fma(weight, value[v], acc[q][v]);
-    }
-  };
-  if (rest == kWidth) {
-    for (int64_t t = 0; t < tokens; ++t) token(t, [](const uint16_t* at) { return load_bf16(at); });
-  } else {
-    for (int64_t t = 0; t < tokens; ++t) {
-      token(t, [&](const uint16_t* at) { return load_bf16_part(at, rest); });
     }
   }
 #pragma GCC unroll 4
@@ -95,15 +114,18 @@ inline void multiply_values(const uint16_t* values, int64_t stride, int64_t toke
 }
 
 template <int kQ>
-inline void multiply_value_rows(const uint16_t* values, int64_t stride, int64_t tokens,
-                                const float* p, int64_t dim, float* out, int64_t out_stride) {
+inline void multiply_value_rows(const uint16_t* values, const uint16_t* ahead, int64_t stride,
+                                int64_t tokens, const float* p, int64_t dim, bool paired,
+                                float* out, int64_t out_stride) {
+  const auto four = paired ? multiply_values<kQ, 4, true> : multiply_values<kQ, 4, false>;
   int64_t i = 0;
   for (; i + 4 * kWidth <= dim; i += 4 * kWidth) {
-    multiply_values<kQ, 4>(values + i, stride, tokens, p, kWidth, out + i, out_stride);
+    four(values + i, ahead + i, stride, tokens, p, kWidth, out + i, out_stride);
   }
   for (; i < dim; i += kWidth) {
     const int rest = dim - i < kWidth ? static_cast<int>(dim - i) : kWidth;
-    multiply_values<kQ, 1>(values + i, stride, tokens, p, rest, out + i, out_stride);
+    multiply_values<kQ, 1, false>(values + i, ahead + i, stride, tokens, p, rest, out + i,
+                                  out_stride);
   }
 }
 
@@ -122,8 +144,8 @@ inline void with_queries(int64_t count, Body body) {
 struct Attention {
   const DecodeAttentionArgs& a;
   HeadShape shape;
-  int64_t query_floats, out_floats;  // per query, padded to whole vectors
-  float* queries;                    // [heads * groups][query_floats]: pieces low, high, low, ...
+  int64_t out_floats;                // per query, padded to whole vectors
+  float* queries;                    // [heads * groups][query_floats]: low, high, low, ...
   float* out;                        // [heads * groups][out_floats]
   float* p;                          // [heads * groups][128]: scores, then probabilities, of a page
   float* max;                        // [heads * groups]
@@ -138,10 +160,17 @@ inline void load_queries(const Attention& s, int64_t row) {
     for (int64_t g = 0; g < a.groups; ++g) {
       const uint16_t* low = a.qkv + (g * a.rows + row) * a.width_stride + j * half;
       const uint16_t* high = low + a.heads * half;
-      float* to = s.queries + (j * a.groups + g) * s.query_floats;
-      for (int64_t v = 0; v < s.shape.vectors; ++v) {
-        store(to + 2 * v * kWidth, load_piece(low, v, s.shape));
-        store(to + (2 * v + 1) * kWidth, load_piece(high, v, s.shape));
+      float* to = s.queries + (j * a.groups + g) * s.shape.query_floats;
+      for (int64_t v = 0; v < s.shape.vectors; v += s.shape.paired ? 2 : 1) {
+        float* at = to + 2 * v * kWidth;
+        if (s.shape.paired) {
+          const Pair l = load_bf16_pair(low + v * kWidth), h = load_bf16_pair(high + v * kWidth);
+          store(at, l.even), store(at + kWidth, l.odd);
+          store(at + 2 * kWidth, h.even), store(at + 3 * kWidth, h.odd);
+        } else {
+          store(at, load_piece(low + v * kWidth, v, s.shape));
+          store(at + kWidth, load_piece(high + v * kWidth, v, s.shape));
+        }
       }
     }
   }
@@ -169,10 +198,10 @@ inline void score_page(const Attention& s, const uint16_t* page, int64_t tokens)
         const int64_t count = a.groups - g < kQueries ? a.groups - g : kQueries;
         const int64_t query = j * a.groups + g;
         with_queries(count, [&]<int kQ>() {
-          const auto multiply = s.shape.rest == kWidth ? multiply_keys<kQ, true>
-                                                       : multiply_keys<kQ, false>;
+          const auto multiply =
+              s.shape.paired ? multiply_keys<kQ, true> : multiply_keys<kQ, false>;
           multiply(keys + j * half, keys + (a.heads + j) * half, stride, n,
-                   s.queries + query * s.query_floats, s.shape, s.partial);
+                   s.queries + query * s.shape.query_floats, s.shape, s.partial);
         });
         for (int64_t q = 0; q < count; ++q) {
           const F scores = sums_of_vectors(s.partial + q * kWidth * kWidth);
@@ -223,15 +252,45 @@ inline void attend_row(const Attention& s, int64_t row) {
     score_page(s, keys, tokens);
     for (int64_t i = 0; i < queries; ++i) soften(s, i, tokens);
     const uint16_t* values = keys + kPageTokens * a.width_stride;
+    // The keys of the next page come in while the values of this one, which came in with its keys,
+    // are worked on. After the last page the prefetches ask for what is there already.
+    const bool last = first + kPageTokens > position;
+    const int64_t next_page = last ? page : a.pages[slot * a.max_pages + first / kPageTokens + 1];
+    const uint16_t* next = last ? values : a.cache + next_page * 2 * kPageTokens * a.width_stride;
     for (int64_t j = 0; j < a.heads; ++j) {
       for (int64_t g = 0; g < a.groups; g += kQueries) {
         const int64_t query = j * a.groups + g;
         with_queries(a.groups - g, [&]<int kQ>() {
-          multiply_value_rows<kQ>(values + j * a.head_dim, a.width_stride, tokens,
-                                  s.p + query * kPageTokens, a.head_dim,
+          multiply_value_rows<kQ>(values + j * a.head_dim, next + j * a.head_dim, a.width_stride,
+                                  tokens, s.p + query * kPageTokens, a.head_dim, s.shape.paired,
                                   s.out + query * s.out_floats, s.out_floats);
         });
       }
+    }
+  }
+}
+
+// Rounds the elements of a query to the lanes `flat` .. of the row's output.
+inline void write_out(const Attention& s, const float* from, int64_t flat, int64_t row) {
+  constexpr int kPiece = 2 * kWidth;
+  const DecodeAttentionArgs& a = s.a;
+  for (int64_t i = 0; i < a.head_dim; i += kPiece) {
+    uint16_t rounded[kPiece];
+    if (s.shape.paired) {
+      store_bf16_pair(rounded, {load(from + i), load(from + i + kWidth)});
+    } else {
+      for (int c = 0; c < kPiece && i + c < s.out_floats; c += kWidth) {
+        store_bf16(rounded + c, load(from + i + c));
+      }
+    }
+    // A piece may cross a panel.
+    const int64_t n = a.head_dim - i < kPiece ? a.head_dim - i : kPiece;
+    for (int64_t c = 0; c < n;) {
+      const int64_t lane = flat + i + c, room = kLanes - lane % kLanes;
+      const int64_t count = n - c < room ? n - c : room;
+      __builtin_memcpy(a.out + (lane / kLanes * a.rows + row) * kLanes + lane % kLanes, rounded + c,
+                       static_cast<size_t>(count) * sizeof(uint16_t));
+      c += count;
     }
   }
 }
@@ -243,8 +302,10 @@ void decode_attention(const DecodeAttentionArgs& a) {
   const int64_t out_floats = (a.head_dim + kWidth - 1) / kWidth * kWidth;
   float* memory = thread_scratch(queries * (query_floats + out_floats + kPageTokens + 2 * kWidth) +
                                  kQueries * kWidth * kWidth);
-  Attention s{a, {half, vectors, static_cast<int>(half - (vectors - 1) * kWidth)},
-              query_floats, out_floats};
+  Attention s{a,
+              {half, vectors, static_cast<int>(half - (vectors - 1) * kWidth),
+               half % (2 * kWidth) == 0, query_floats},
+              out_floats};
   s.partial = memory;
   s.queries = s.partial + kQueries * kWidth * kWidth;
   s.out = s.queries + queries * query_floats;
@@ -266,19 +327,7 @@ void decode_attention(const DecodeAttentionArgs& a) {
         float* from = s.out + query * out_floats;
         const F sum = splat(s.sum[query]);
         for (int64_t i = 0; i < out_floats; i += kWidth) store(from + i, div(load(from + i), sum));
-        for (int64_t i = 0; i < a.head_dim; i += 16) {
-          // A piece of 16 lanes may cross a panel; lanes are few here, so one by one where it does.
-          const int64_t flat = g * width + j * a.head_dim + i;
-          uint16_t rounded[16];
-          const int n = a.head_dim - i < 16 ? static_cast<int>(a.head_dim - i) : 16;
-          for (int c = 0; c < 16 && i + c < out_floats; c += kWidth) {
-            store_bf16(rounded + c, load(from + i + c));
-          }
-          for (int c = 0; c < n; ++c) {
-            const int64_t lane = flat + c;
-            a.out[(lane / kLanes * a.rows + row) * kLanes + lane % kLanes] = rounded[c];
-          }
-        }
+        write_out(s, from, g * width + j * a.head_dim, row);
       }
     }
   }

@@ -130,6 +130,18 @@ inline void store_bf16_part(uint16_t* p, F x, int n) {
 }
 inline F lane_numbers() { return _mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7); }
 
+struct Pair {
+  F even, odd;
+};
+inline Pair load_bf16_pair(const uint16_t* p) {
+  const I w = load_words(p);
+  return {bf16_low(w), bf16_high(w)};
+}
+inline void store_bf16_pair(uint16_t* p, Pair x) {
+  const I words = _mm256_or_si256(bf16_words(x.even), _mm256_slli_epi32(bf16_words(x.odd), 16));
+  _mm256_storeu_si256(reinterpret_cast<I*>(p), words);
+}
+
 inline F sums_of_vectors(const float* vectors) {
   F a[8];
 #pragma GCC unroll 8

@@ -107,22 +107,36 @@ inline F lane_numbers() {
   return _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
+// 2 * kWidth bf16 as the elements at even and at odd places: no widening, which has but one port.
+struct Pair {
+  F even, odd;
+};
+inline Pair load_bf16_pair(const uint16_t* p) {
+  const I w = load_words(p);
+  return {bf16_low(w), bf16_high(w)};
+}
+inline void store_bf16_pair(uint16_t* p, Pair x) {
+  const I words = _mm512_or_si512(bf16_words(x.even), _mm512_slli_epi32(bf16_words(x.odd), 16));
+  _mm512_storeu_si512(p, words);
+}
+
+// Lane i of the result: the sum of lanes i and i ^ kBit of a or, where i & kBit, of b.
+template <int kBit>
+inline F fold(F a, F b) {
+  constexpr unsigned kFromB = kBit == 1 ? 0xaaaa : kBit == 2 ? 0xcccc : kBit == 4 ? 0xf0f0 : 0xff00;
+  const I lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const I partners = _mm512_xor_si512(lanes, _mm512_set1_epi32(kBit));
+  const I from = _mm512_mask_or_epi32(partners, kFromB, partners, _mm512_set1_epi32(16));
+  return add(_mm512_mask_blend_ps(kFromB, a, b), _mm512_permutex2var_ps(a, from, b));
+}
 // The sums of kWidth vectors, one per lane: half as many vectors after every step, each holding
 // partial sums of twice as many of the inputs.
 inline F sums_of_vectors(const float* vectors) {
-  F a[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) a[i] = load(vectors + 16 * i);
+  F a[4];
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i) {
-    const F x0 = add(_mm512_unpacklo_ps(a[4 * i], a[4 * i + 1]),
-                     _mm512_unpackhi_ps(a[4 * i], a[4 * i + 1]));
-    const F x1 = add(_mm512_unpacklo_ps(a[4 * i + 2], a[4 * i + 3]),
-                     _mm512_unpackhi_ps(a[4 * i + 2], a[4 * i + 3]));
-    a[i] = add(_mm512_shuffle_ps(x0, x1, 0x44), _mm512_shuffle_ps(x0, x1, 0xee));
+    const float* from = vectors + 64 * i;
+    a[i] = fold<2>(fold<1>(load(from), load(from + 16)), fold<1>(load(from + 32), load(from + 48)));
   }
-  // Every 128-bit quarter of a[i] now holds sums of vectors 4i .. 4i + 3 over that quarter.
-  const F y0 = add(_mm512_shuffle_f32x4(a[0], a[1], 0x88), _mm512_shuffle_f32x4(a[0], a[1], 0xdd));
-  const F y1 = add(_mm512_shuffle_f32x4(a[2], a[3], 0x88), _mm512_shuffle_f32x4(a[2], a[3], 0xdd));
-  return add(_mm512_shuffle_f32x4(y0, y1, 0x88), _mm512_shuffle_f32x4(y0, y1, 0xdd));
+  return fold<8>(fold<4>(a[0], a[1]), fold<4>(a[2], a[3]));
 }
