@@ -34,8 +34,10 @@ std::unordered_set<const Value*> Lowering::written_by(const Op& region) {
 }
 
 bool Lowering::composite(const Op& op) {
-  const std::vector<Value*> values = ir::composite_operands(op);
-  const std::unordered_set<const Value*> written = written_by(op);
+  // The same op comes back in every round of an unrolled loop, and its body may be long.
+  const auto [it, fresh] = contracts_.try_emplace(&op);
+  if (fresh) it->second = {ir::composite_operands(op), written_by(op)};
+  const auto& [values, written] = it->second;
   std::vector<BoundOperand> bound(values.size());
   std::vector<int32_t> slots(values.size(), -1);
   bool all_known = true;

@@ -153,6 +153,9 @@ class Lowering {
   // Sites that other cores copy into. What such a buffer holds is not only this core's doing, so it
   // is never replaced by a view.
   std::unordered_set<int32_t> remote_targets_;
+  // Per composite: its operands, and which of them its body writes.
+  std::unordered_map<const Op*, std::pair<std::vector<Value*>, std::unordered_set<const Value*>>>
+      contracts_;
   AliasMap aliases_;
   const Op* current_ = nullptr;  // the op being lowered, for traces
   int dynamic_ = 0;              // depth of data-dependent control

@@ -1,6 +1,8 @@
 #include "gridless/emulate/program.h"
 
+#include <bit>
 #include <functional>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -120,6 +122,19 @@ class Flattener {
     }
   }
 
+  // The value of a constant. Big zero vectors are common and all alike, so splats share theirs.
+  RtValue constant(const ir::Op& op) {
+    const ir::AttrData& a = **op.find("value");
+    if (a.kind != ir::AttrKind::kDense || a.ints.size() + a.reals.size() != 1) {
+      return PureOps{{}}.run(op);
+    }
+    const uint64_t bits =
+        a.ints.empty() ? std::bit_cast<uint64_t>(a.reals[0]) : static_cast<uint64_t>(a.ints[0]);
+    const auto [it, fresh] = splats_.try_emplace({&*a.type, bits});
+    if (fresh) it->second = PureOps{{}}.run(op);
+    return it->second;
+  }
+
   void op(const ir::Op& op) {
     switch (op.code) {
       case OpCode::kScfFor:
@@ -135,7 +150,7 @@ class Flattener {
         return;
       case OpCode::kArithConstant: {
         const int32_t s = slot(op.result());  // may grow `initial`
-        p_.initial[static_cast<size_t>(s)] = PureOps{{}}.run(op);
+        p_.initial[static_cast<size_t>(s)] = constant(op);
         return;
       }
       default:
@@ -234,6 +249,7 @@ class Flattener {
   int first_site_;
   std::unordered_map<const ir::Value*, int32_t> numbers_;
   std::unordered_set<const ir::Value*> used_;
+  std::map<std::pair<const ir::TypeData*, uint64_t>, RtValue> splats_;
 };
 
 }  // namespace
