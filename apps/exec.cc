@@ -1,6 +1,7 @@
 // gridless exec: runs a kernel on data.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,8 @@
 #include "apps/common.h"
 #include "apps/exec_tensors.h"
 #include "apps/kernel_target.h"
+#include "gridless/base/processors.h"
+#include "gridless/cpu/run_call.h"
 #include "gridless/emulate/emulator.h"
 
 namespace gridless::apps {
@@ -57,7 +60,10 @@ int run(const Arguments& args) {
   if (!operands) return report(operands.error());
   const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
   const auto start = std::chrono::steady_clock::now();
-  const auto result = emulate::run_call(program->module, program->call, cores, views);
+  const auto result =
+      args.engine == "cpu"
+          ? cpu::run_call(*program, cores, views, {.threads = std::min(cores, physical_processors())})
+          : emulate::run_call(program->module, program->call, cores, views);
   if (!result) return report(result.error());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -101,8 +107,8 @@ void add_exec(CLI::App& app, int& exit_code) {
                    "Virtual cores; default: as many as the call has devices")
       ->check(CLI::Range(1, 128))
       ->option_text("N");
-  command->add_option("--engine", args->engine, "What runs it: the emulator")
-      ->check(CLI::IsMember({"emulate"}))
+  command->add_option("--engine", args->engine, "What runs it: the emulator, or the fast engine")
+      ->check(CLI::IsMember({"emulate", "cpu"}))
       ->capture_default_str();
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(

@@ -16,9 +16,9 @@ inline int clamp_count(int64_t left) {
   return left <= 0 ? 0 : left < kWidth ? static_cast<int>(left) : kWidth;
 }
 
-// Where a head's elements lie in a key row (half-split) or a value row, as vectors. Where halves are
-// whole pairs of vectors, all vectors of a head are loaded, summed and kept in pairs of even and odd
-// elements; otherwise the pieces of a half are full vectors and a rest.
+// Where a head's elements lie in a key row (half-split) or a value row, as vectors. Where halves
+// are whole pairs of vectors, all vectors of a head are loaded, summed and kept in pairs of even and
+// odd elements; otherwise the pieces of a half are full vectors and a rest.
 struct HeadShape {
   int64_t half;          // D / 2
   int64_t vectors;       // ceil(half / kWidth) per half
@@ -83,7 +83,9 @@ inline void multiply_values(const uint16_t* values, const uint16_t* ahead, int64
     F value[kV];
     const uint16_t* from = values + t * stride;
 #pragma GCC unroll 4
-    for (int i = 0; i < kV * kWidth; i += kLineElements) prefetch<_MM_HINT_T1>(ahead + t * stride + i);
+    for (int i = 0; i < kV * kWidth; i += kLineElements) {
+      prefetch<_MM_HINT_T1>(ahead + t * stride + i);
+    }
     if constexpr (kPaired) {
 #pragma GCC unroll 4
       for (int v = 0; v < kV; v += 2) {

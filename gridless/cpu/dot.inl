@@ -2,8 +2,8 @@
 // vector and every blocking adds the inputs of an output in the same order: the same bits.
 //
 // Up to 8 rows (decode, batches, verification): codes are unpacked in registers on their way from
-// the load to the fmas of all rows. More rows (prefill): a 32-group of a panel is unpacked once into a
-// buffer of floats in L1, which blocks of rows read.
+// the load to the fmas of all rows. More rows (prefill): a 32-group of a panel is unpacked once
+// into a buffer of floats in L1, which blocks of rows read.
 
 inline constexpr int kGroup = 32;
 inline constexpr int kLineWords = 16;

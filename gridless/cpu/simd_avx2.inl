@@ -61,8 +61,8 @@ inline F bf16_low(I w) { return _mm256_castsi256_ps(_mm256_slli_epi32(w, 16)); }
 inline F bf16_high(I w) {
   return _mm256_castsi256_ps(_mm256_and_si256(w, _mm256_set1_epi32(static_cast<int>(0xffff0000u))));
 }
-// Codes become floats in place, as low bits of the mantissa of the power of two whose ulp their last
-// bit then is: no shifts and no conversions, which have but two ports. A load two bytes further
+// Codes become floats in place, as low bits of the mantissa of the power of two whose ulp their
+// last bit then is: no shifts and no conversions, which have but two ports. A load two bytes further
 // brings the upper half of a word down; it reads up to 2 bytes beyond the words: codes are followed
 // by scales.
 template <int kShift>

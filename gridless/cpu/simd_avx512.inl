@@ -44,8 +44,8 @@ inline F bf16_high(I w) {
   return _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
 }
 // byte_code and nibble_code unpack piece J of the words at p. They have only two ports to run on,
-// and one of them alone shifts or permutes: at one row the count of these instructions is the speed. A
-// load at a higher address is a shift to the right; it reads up to 3 bytes beyond the words: codes
+// and one of them alone shifts or permutes: at one row the count of these instructions is the speed.
+// A load at a higher address is a shift to the right; it reads up to 3 bytes beyond the words: codes
 // are followed by scales.
 //
 // A byte becomes a float in place: with the sign inverted (code + 128), as low bits of the mantissa

@@ -251,9 +251,8 @@ Report Emulator::run(std::span<const CoreMemory> memory, const Options& options)
   return Launch(kernel_, memory, options).run();
 }
 
-Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int cores,
-                            std::span<const std::span<const std::byte>> inputs,
-                            const Options& options) {
+Result<LaunchMemory> launch_memory(const ir::Call& call, int cores,
+                                   std::span<const std::span<const std::byte>> inputs) {
   if (inputs.size() != call.operands.size())
     return input_error("the call has {} operands, {} inputs are given", call.operands.size(),
                        inputs.size());
@@ -263,10 +262,11 @@ Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int 
       return input_error("input {} has {} bytes; {} cores of shape {} need {}", k, inputs[k].size(),
                          cores, ir::shape_str(call.operands[k].type.shape()), expected);
   }
-  CallResult result;
+  LaunchMemory result;
   for (const ir::CallArg& spec : call.results)
     result.outputs.emplace_back(static_cast<size_t>(tensor_bytes(spec) * cores));
-  std::vector<CoreMemory> memory(static_cast<size_t>(cores));
+  std::vector<CoreMemory>& memory = result.cores;
+  memory.resize(static_cast<size_t>(cores));
   for (size_t c = 0; c < memory.size(); ++c) {
     for (size_t k = 0; k < inputs.size(); ++k) {
       const auto bytes = static_cast<size_t>(tensor_bytes(call.operands[k]));
@@ -277,9 +277,18 @@ Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int 
       memory[c].results.push_back(std::span(result.outputs[k]).subspan(c * bytes, bytes));
     }
   }
+  return result;
+}
+
+Result<CallResult> run_call(const ir::Module& module, const ir::Call& call, int cores,
+                            std::span<const std::span<const std::byte>> inputs,
+                            const Options& options) {
+  TRY(LaunchMemory memory, launch_memory(call, cores, inputs));
+  CallResult result;
+  result.outputs = std::move(memory.outputs);
   auto emulator = Emulator::create(module, call);
   if (emulator) {
-    result.report = emulator->run(memory, options);
+    result.report = emulator->run(memory.cores, options);
   } else {
     result.report.diagnostics = std::move(emulator.error());
   }

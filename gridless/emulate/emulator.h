@@ -53,6 +53,16 @@ class Emulator {
   Kernel kernel_;
 };
 
+// The memory of one launch: outputs of its own, zeroed, and operands that are parts of `inputs`,
+// which holds per operand the bytes of all cores one after another and must outlive it. Errors: wrong
+// number or size of inputs.
+struct LaunchMemory {
+  std::vector<std::vector<std::byte>> outputs;  // per result, cores one after another
+  std::vector<CoreMemory> cores;
+};
+Result<LaunchMemory> launch_memory(const ir::Call& call, int cores,
+                                   std::span<const std::span<const std::byte>> inputs);
+
 struct CallResult {
   Report report;
   std::vector<std::vector<std::byte>> outputs;  // per result, cores one after another

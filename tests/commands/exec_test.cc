@@ -1,6 +1,7 @@
 // gridless exec, from the outside.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -54,6 +55,22 @@ TEST(ExecCommand, SeveralCoresGiveResultsWithACoreAxis) {
     ASSERT_NEAR(x, y, 1e-5 + 1e-5 * std::abs(y));  // the corpus's own tolerance
   }
   std::filesystem::remove(path);
+}
+
+TEST(ExecCommand, TheFastEngineWritesTheFileThatTheEmulatorWrites) {
+  for (const std::string kernel :
+       {"b5_all_reduce_8dev", "p22_inplace_cache_update", "p05_matmul_bf16"}) {
+    const std::string slow = scratch("emulate"), fast = scratch("cpu");
+    ASSERT_EQ(exec(kernel, slow).status, 0);
+    const Outcome result = exec(kernel, fast, {"--engine", "cpu", "--json"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(nlohmann::json::parse(result.out)["engine"], "cpu");
+    const auto a = MappedFile::open(slow), b = MappedFile::open(fast);
+    ASSERT_TRUE(a && b);
+    EXPECT_TRUE(std::ranges::equal(a->bytes(), b->bytes())) << kernel;
+    std::filesystem::remove(slow);
+    std::filesystem::remove(fast);
+  }
 }
 
 TEST(ExecCommand, ADeadlockNamesEveryCoreAndWhatItWaitsFor) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gridless/cpu/run_call.h"
 #include "gridless/emulate/emulator.h"
 
 namespace gridless::kernels {
@@ -48,6 +49,13 @@ bool run_lesson(const Lesson& lesson, const std::map<std::string, std::string>& 
     ADD_FAILURE() << to_string(result->report.diagnostics);
     return false;
   }
+  const auto fast = cpu::run_call(run.program, call.cores, spans);
+  if (!fast) {
+    ADD_FAILURE() << fast.error().message;
+    return false;
+  }
+  EXPECT_EQ(to_string(fast->report.diagnostics), "") << "on the CPU engine";
+  EXPECT_TRUE(fast->outputs == result->outputs) << "the CPU engine gives other bytes";
   run.got.assign(cores, {});
   for (size_t c = 0; c < cores; ++c) {
     for (size_t i = 0; i < call.results.size(); ++i) {
