@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "gridless/base/diagnostic.h"
@@ -73,6 +74,9 @@ struct Module {
   Module();  // an empty builtin.module
   std::unique_ptr<Op> top;
   int64_t version = 18;  // stable_mosaic.version the text had; printing chooses its own
+  // Where the function that an op stands in was called from, innermost first; for ops of modules
+  // that came with such locations (JAX's).
+  std::unordered_map<const Op*, std::vector<SourceLoc>> callers = {};
 
   Block& body() const { return top->body(); }
   // The kernel: the function with tpu.core_type, else @main, else the only one. Null if none.

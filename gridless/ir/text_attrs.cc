@@ -194,6 +194,12 @@ Attr TextParser::parse_attr() {
   return Attr::type(parse_type());
 }
 
+Attr TextParser::parse_only_attr() {
+  Attr attr = parse_attr();
+  if (!at_end()) fail("unexpected text behind an attribute");
+  return attr;
+}
+
 std::vector<NamedAttr> TextParser::parse_dict(std::string_view close) {
   std::vector<NamedAttr> out;
   std::unordered_set<std::string> names;

@@ -8,8 +8,6 @@
 namespace gridless::ir {
 namespace {
 
-constexpr std::string_view kPrefix = "stable_mosaic.";
-constexpr std::string_view kVersionAttr = "stable_mosaic.version";
 constexpr int64_t kMostResults = 65536;
 constexpr size_t kMostPending = 256;
 
@@ -65,30 +63,8 @@ Module TextParser::parse_file() {
 }
 
 void TextParser::check_version(Module& module) {
-  std::vector<NamedAttr>& attrs = module.top->attrs;
-  const auto it = std::ranges::find(attrs, kVersionAttr, &NamedAttr::first);
-  if (it == attrs.end()) {
-    if (stable_ops_ > 0) {
-      report(0, "the module has stable_mosaic ops but no stable_mosaic.version",
-             "add {stable_mosaic.version = 13 : i64} to builtin.module");
-    }
-    return;
-  }
-  if (it->second.kind() != AttrKind::kInt) {
-    report(0, "stable_mosaic.version is not an integer");
-    return;
-  }
-  module.version = it->second->ints[0];
-  attrs.erase(it);
-  if (module.version < kOldestVersion || module.version > kNewestVersion) {
-    report(0,
-           fmt::format("stable_mosaic.version {} is not supported: {} to {} are", module.version,
-                       kOldestVersion, kNewestVersion),
-           "write the module again with a current JAX");
-  }
-  if (plain_ops_ > 0) {
-    report(first_plain_, "an op without the prefix stable_mosaic. in a module with a version",
-           "prefix every op but builtin.module, or none and leave the version out");
+  for (VersionFault& f : settle_version(module, stable_ops_, plain_ops_)) {
+    report(f.at_plain_op ? first_plain_ : 0, std::move(f.message), std::move(f.hint));
   }
 }
 
@@ -258,9 +234,9 @@ void TextParser::parse_region(Op& op) {
 }
 
 void TextParser::finish_op(Op& op, std::string_view name, size_t at) {
-  if (name.starts_with(kPrefix)) {
+  if (name.starts_with(kStablePrefix)) {
     ++stable_ops_;
-    name.remove_prefix(kPrefix.size());
+    name.remove_prefix(kStablePrefix.size());
   } else if (name != "builtin.module") {
     if (plain_ops_++ == 0) first_plain_ = at;
   }

@@ -27,6 +27,9 @@ class TextParser : public TextCursor {
   using TextCursor::TextCursor;
   // The whole file: aliases and one module. The module means something only without any_error().
   Module parse_file();
+  // One attribute or one type and nothing behind it. They mean something only without any_error().
+  Attr parse_only_attr();
+  Type parse_only_type();
 
  private:
   // A counted level of nesting; fails the reading at the limit.

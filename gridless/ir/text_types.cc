@@ -138,4 +138,10 @@ Type TextParser::parse_type() {
   return Type::none();
 }
 
+Type TextParser::parse_only_type() {
+  const Type type = parse_type();
+  if (!at_end()) fail("unexpected text behind a type");
+  return type;
+}
+
 }  // namespace gridless::ir

@@ -8,6 +8,7 @@
 namespace gridless::ir {
 namespace {
 
+constexpr std::string_view kVersionAttr = "stable_mosaic.version";
 constexpr std::string_view kSegments = "operandSegmentSizes";
 constexpr int kSubcoreVersion = 14;
 constexpr int kReinterpretSegmentsVersion = 15;
@@ -140,6 +141,31 @@ std::expected<void, std::string> upgrade(Op& op, std::string_view name) {
       break;
   }
   return {};
+}
+
+std::vector<VersionFault> settle_version(Module& module, size_t stable_ops, size_t plain_ops) {
+  std::vector<NamedAttr>& attrs = module.top->attrs;
+  const auto it = std::ranges::find(attrs, kVersionAttr, &NamedAttr::first);
+  if (it == attrs.end()) {
+    if (stable_ops == 0) return {};
+    return {{"the module has stable_mosaic ops but no stable_mosaic.version",
+             "add {stable_mosaic.version = 13 : i64} to builtin.module"}};
+  }
+  if (it->second.kind() != AttrKind::kInt) return {{"stable_mosaic.version is not an integer", ""}};
+  std::vector<VersionFault> out;
+  module.version = it->second->ints[0];
+  attrs.erase(it);
+  if (module.version < kOldestVersion || module.version > kNewestVersion) {
+    out.push_back(
+        {fmt::format("stable_mosaic.version {} is not supported: {} to {} are", module.version,
+                     kOldestVersion, kNewestVersion),
+         "write the module again with a current JAX"});
+  }
+  if (plain_ops > 0) {
+    out.push_back({"an op without the prefix stable_mosaic. in a module with a version",
+                   "prefix every op but builtin.module, or none and leave the version out", true});
+  }
+  return out;
 }
 
 bool wants_dummy_zero(const Op& op, int version) {

@@ -20,10 +20,21 @@ namespace gridless::ir {
 
 inline constexpr int kOldestVersion = 13;
 inline constexpr int kNewestVersion = 18;
+inline constexpr std::string_view kStablePrefix = "stable_mosaic.";
 
 // Brings an op that was read under `name` (without prefix) to the newest form, in place. An error
 // is a sentence about the op: unknown, or an old form that does not have the shape it should have.
 std::expected<void, std::string> upgrade(Op& op, std::string_view name);
+
+// What is wrong with the version of a module that was read.
+struct VersionFault {
+  std::string message, hint;
+  bool at_plain_op = false;  // about the first op without prefix, else about the module
+};
+
+// Moves stable_mosaic.version from the attributes of a module that was read to Module::version.
+// The counts are those of ops with and without the prefix stable_mosaic., builtin.module apart.
+std::vector<VersionFault> settle_version(Module& module, size_t stable_ops, size_t plain_ops);
 
 // How an op is spelled at a version.
 struct Spelling {
