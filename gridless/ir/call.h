@@ -14,6 +14,8 @@ namespace gridless::ir {
 struct CallArg {
   std::string name;
   Type type;  // the memref of the kernel's argument
+  // The memory that the call, not the kernel, puts it in before the kernel starts (XLA's colours).
+  std::optional<Space> pinned = {};
 };
 
 struct Call {
@@ -26,6 +28,8 @@ struct Call {
   std::optional<int> collective_id;  // set exactly when the module has tpu.sem_barrier
   bool has_communication = false;    // some DMA or signal names a device
   int64_t vmem_limit_bytes = 0;      // 0: the compiler's default of 32 MiB
+  // The compiler's run-time checks of DMA bounds and of semaphores.
+  bool bounds_checks = true, semaphore_checks = true;
 };
 
 // A kernel ready to run: what lang::Kernel::finish() returns.

@@ -19,4 +19,12 @@ std::expected<Module, Diagnostics> parse(std::string_view text, std::string_view
   return module;
 }
 
+std::expected<std::vector<Location>, Diagnostics> parse_locations(std::string_view text,
+                                                                  std::string_view file) {
+  TextParser parser(text, file);
+  std::vector<Location> locations = parser.parse_locations();
+  if (parser.any_error()) return std::unexpected(parser.take_diagnostics());
+  return locations;
+}
+
 }  // namespace gridless::ir

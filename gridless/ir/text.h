@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "gridless/base/diagnostic.h"
+#include "gridless/ir/location.h"
 #include "gridless/ir/module.h"
 
 namespace gridless::ir {
@@ -33,5 +34,10 @@ std::string print_string(std::string_view s);
 
 // Every mistake is a Diagnostic with `file`, line and column of the text.
 std::expected<Module, Diagnostics> parse(std::string_view text, std::string_view file = "<text>");
+
+// The text form of what read_bytecode_locations() of bytecode.h reads; of every place only the
+// innermost call.
+std::expected<std::vector<Location>, Diagnostics> parse_locations(std::string_view text,
+                                                                  std::string_view file);
 
 }  // namespace gridless::ir

@@ -210,7 +210,12 @@ std::vector<NamedAttr> TextParser::parse_dict(std::string_view close) {
     if (name.empty()) fail(at, "expected the name of an attribute");
     if (failed()) return out;
     if (!names.insert(name).second) report(at, fmt::format("attribute '{}' is given twice", name));
-    Attr value = accept("=") ? parse_attr() : Attr::unit();
+    const bool has_value = accept("=");
+    if (name == "tpu.locs" && has_value && peek() == '[') {
+      parse_places();
+      continue;
+    }
+    Attr value = has_value ? parse_attr() : Attr::unit();
     out.emplace_back(std::move(name), std::move(value));
   } while (!failed() && accept(","));
   expect(close, "a dictionary of attributes");

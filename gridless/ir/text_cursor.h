@@ -47,6 +47,7 @@ class TextCursor {
 
   std::string_view slice(size_t from) const { return text_.substr(from, pos_ - from); }
   size_t raw_position() const { return pos_; }
+  void jump(size_t at) { pos_ = at < text_.size() && !failed_ ? at : text_.size(); }
   char raw_peek() const { return pos_ < text_.size() ? text_[pos_] : '\0'; }
   void raw_skip() { pos_ += pos_ < text_.size(); }
 

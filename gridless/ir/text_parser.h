@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gridless/ir/location.h"
 #include "gridless/ir/module.h"
 #include "gridless/ir/text_cursor.h"
 
@@ -30,6 +31,16 @@ class TextParser : public TextCursor {
   // One attribute or one type and nothing behind it. They mean something only without any_error().
   Attr parse_only_attr();
   Type parse_only_type();
+  // The list tpu.locs of a module that holds nothing else.
+  std::vector<Location> parse_locations();
+  // The StableHLO custom call, in either form, whose name begins at `at`; the rest of the text is not
+  // looked at.
+  struct CustomCall {
+    std::string target;
+    std::vector<NamedAttr> attrs;
+    std::vector<Type> operands, results;
+  };
+  CustomCall parse_custom_call(size_t at);
 
  private:
   // A counted level of nesting; fails the reading at the limit.
@@ -74,6 +85,7 @@ class TextParser : public TextCursor {
   Where parse_loc();       // loc(...)
   Where parse_location();  // what stands inside
   SourceLoc follow(const Where& where) const;
+  void parse_places();
 
   // Ops.
   struct Definition {
@@ -110,6 +122,7 @@ class TextParser : public TextCursor {
   std::unordered_map<std::string, Where> loc_aliases_;
   std::vector<std::pair<Op*, Where>> op_locs_;
   std::vector<std::pair<Value*, std::string>> arg_aliases_;
+  std::vector<Where> places_;  // tpu.locs
   // Names that can be seen now, and per scope the names to forget at its end.
   std::unordered_map<std::string, std::vector<Value*>> values_;
   std::vector<std::vector<std::string>> scopes_;
