@@ -10,9 +10,12 @@
 
 #include "apps/commands.h"
 #include "apps/common.h"
+#include "apps/kernel_target.h"
 #include "apps/model_target.h"
 #include "apps/target.h"
 #include "gridless/chips/slice.h"
+#include "gridless/ir/bytecode.h"
+#include "gridless/ir/jax_program.h"
 #include "gridless/tpu/compile_kernel.h"
 #include "gridless/tpu/worker.h"
 
@@ -47,11 +50,6 @@ Result<chips::Slice> choose_slice(const Arguments& args, int cores) {
   return slice;
 }
 
-// StableHLO text is a whole program; anything else is the body of one kernel.
-bool is_stablehlo(std::string_view text) {
-  return text.find("stablehlo.custom_call") != std::string_view::npos;
-}
-
 Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& compiler) {
   TRY(const Target target, parse_target(args.target));
   TRY(const ir::Program program, build_kernel(target, args.cores));
@@ -77,29 +75,22 @@ Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler
   TRY(const Target target, parse_target(args.target));
   if (is_model_target(target)) return compile_model(args, target, compiler);
   TRY(std::string text, read_text(args.target));
-  if (is_stablehlo(text)) {
+  if (!ir::is_bytecode(text) && ir::is_stablehlo(text)) {
+    // As it stands: the rest of the program may do more than call the kernel.
     if (!args.call.empty() || args.cores != 0) {
       return input_error(
           "{} is a whole StableHLO program: it says its own call and cores, so "
           "--call and --cores do not apply",
           args.target);
     }
-    TRY(const int cores, tpu::program_cores(text));
+    TRY(const int cores, ir::program_cores(text));
     TRY(const chips::Slice slice, choose_slice(args, cores));
     return tpu::compile_program(compiler, std::move(text), args.target, slice);
   }
-  if (args.call.empty()) {
-    return input_error(
-        "{} is the body of a kernel: name the file with its operands and results, "
-        "--call call.json",
-        args.target);
-  }
-  TRY(const std::string call, read_text(args.call));
-  auto spec = tpu::parse_call_json(call);
-  if (!spec) return std::unexpected(spec.error().in(args.call));
-  if (args.cores != 0) spec->cores = args.cores;
-  TRY(const chips::Slice slice, choose_slice(args, spec->cores));
-  return tpu::compile_call(compiler, std::move(*spec), std::move(text), args.target, slice);
+  TRY(ir::Program program, load_kernel(args.target, args.call));
+  if (args.cores != 0) program.call.cores = args.cores;
+  TRY(const chips::Slice slice, choose_slice(args, program.call.cores));
+  return tpu::compile_kernel(compiler, program, slice);
 }
 
 nlohmann::json message_list(const Diagnostics& diagnostics) {

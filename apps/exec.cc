@@ -87,7 +87,8 @@ void add_exec(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "TARGET", args->target,
-          "kernel:NAME[?key=value&...] of the gallery, or the body of a kernel as text (.mlir)")
+          "kernel:NAME[?key=value&...] of the gallery, the body of a kernel (.mlirbc, .mlir), or "
+          "StableHLO text with one tpu_custom_call")
       ->required();
   command
       ->add_option("--inputs", args->inputs,

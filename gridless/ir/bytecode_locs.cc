@@ -64,6 +64,8 @@ Location BytecodeReader::decode_location(ByteReader& r, uint64_t code) {
       Location caller = location(r);
       if (!out.loc.known()) {
         fill_in(out, std::move(caller));
+      } else if (caller.loc == out.loc && caller.callers == out.callers) {
+        // JAX writes the whole stack twice, as callee and as caller.
       } else if (caller.loc.known()) {
         out.callers.push_back(std::move(caller.loc));
         std::ranges::move(caller.callers, std::back_inserter(out.callers));

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 namespace gridless::tpu {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, 4> kSpaceNames = {"any", "hbm", "vmem", "smem"};
 
@@ -23,73 +20,9 @@ const std::map<std::string_view, int>& type_bits() {
   return bits;
 }
 
-// The colours of XLA's memory spaces on TPU, as call.json writes them.
-Result<Space> space_of_color(int64_t color) {
-  switch (color) {
-    case 0:
-      return Space::kHbm;
-    case 1:
-      return Space::kVmem;
-    case 4:
-      return Space::kSmem;
-    default:
-      return input_error("memory space color {} (known: 0 HBM, 1 VMEM, 4 SMEM)", color);
-  }
-}
-
-Result<OperandSpec> parse_operand(const Json& json) {
-  OperandSpec out;
-  out.shape = json.at("shape").get<std::vector<int64_t>>();
-  out.dtype = json.at("dtype").get<std::string>();
-  if (json.contains("space")) {
-    TRY(out.space, parse_space(json["space"].get<std::string>()));
-  } else if (json.contains("color") && !json["color"].is_null()) {
-    TRY(out.space, space_of_color(json["color"].get<int64_t>()));
-  }
-  return out;
-}
-
-Result<CallSpec> read(const Json& json) {
-  CallSpec spec;
-  spec.kernel_name = json.at("kernel_name").get<std::string>();
-  for (const Json& operand : json.at("operands")) {
-    TRY(OperandSpec parsed, parse_operand(operand));
-    spec.operands.push_back(std::move(parsed));
-  }
-  for (const Json& result : json.at("results")) {
-    TRY(OperandSpec parsed, parse_operand(result));
-    spec.results.push_back(std::move(parsed));
-  }
-  for (const Json& alias : json.value("aliases", Json::array())) {
-    // `output` is a tuple index: [] for the only result, [k] for result k.
-    const auto output = alias.at("output").get<std::vector<int>>();
-    spec.aliases.push_back({output.empty() ? 0 : output[0], alias.at("operand").get<int>()});
-  }
-  spec.cores = json.value("num_partitions", 1);
-  const Json backend = json.value("backend_config_without_body", Json::object());
-  const Json config = backend.value("custom_call_config", Json::object());
-  spec.has_communication = config.value("has_communication", false);
-  if (config.contains("collective_id")) spec.collective_id = config["collective_id"].get<int>();
-  spec.bounds_checks = !config.value("disable_bounds_checks", false);
-  spec.semaphore_checks = !config.value("disable_semaphore_checks", false);
-  for (const Json& scoped : backend.value("scoped_memory_configs", Json::array())) {
-    if (scoped.value("memory_space", 0) == 1)
-      spec.vmem_limit_bytes = scoped.at("size").get<int64_t>();
-  }
-  return spec;
-}
-
 }  // namespace
 
 std::string_view space_name(Space space) { return kSpaceNames[static_cast<size_t>(space)]; }
-
-Result<Space> parse_space(std::string_view name) {
-  const auto found = std::find(kSpaceNames.begin(), kSpaceNames.end(), name);
-  if (found == kSpaceNames.end()) {
-    return input_error("memory space '{}' (known: any, hbm, vmem, smem)", name);
-  }
-  return static_cast<Space>(found - kSpaceNames.begin());
-}
 
 Result<int64_t> byte_size(const OperandSpec& operand) {
   const auto bits = type_bits().find(operand.dtype);
@@ -145,18 +78,6 @@ Result<void> validate(const CallSpec& spec) {
     }
   }
   return {};
-}
-
-Result<CallSpec> parse_call_json(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return input_error("call.json is not a JSON object");
-  try {  // nlohmann reports missing keys and wrong kinds by exceptions; they end here
-    TRY(CallSpec spec, read(json));
-    TRY_VOID(validate(spec));
-    return spec;
-  } catch (const Json::exception& error) {
-    return input_error("call.json: {} (needed: kernel_name, operands, results)", error.what());
-  }
 }
 
 }  // namespace gridless::tpu

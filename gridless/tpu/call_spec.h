@@ -19,8 +19,7 @@ enum class Space {
   kVmem,  // XLA copies it there
   kSmem,  // scalars; XLA copies it there
 };
-std::string_view space_name(Space space);
-Result<Space> parse_space(std::string_view name);  // "any", "hbm", "vmem", "smem"
+std::string_view space_name(Space space);  // "any", "hbm", "vmem", "smem"
 
 // Shape and type as the kernel sees them on one core.
 struct OperandSpec {
@@ -58,10 +57,5 @@ Result<int64_t> byte_size(const OperandSpec& operand);
 // Shapes not empty and positive, types known, aliases in range with equal shape and type, one alias
 // per operand.
 Result<void> validate(const CallSpec& spec);
-
-// Reads a call.json (format: docs/compile_output.md): kernel_name, operands and results with shape,
-// dtype and optional space or color, aliases, num_partitions, and the options of the backend
-// config.
-Result<CallSpec> parse_call_json(std::string_view json);
 
 }  // namespace gridless::tpu

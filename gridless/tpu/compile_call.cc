@@ -1,9 +1,9 @@
 #include "gridless/tpu/compile_call.h"
 
-#include <charconv>
 #include <chrono>
 #include <utility>
 
+#include "gridless/ir/jax_program.h"
 #include "gridless/tpu/body_signature.h"
 #include "gridless/tpu/stablehlo.h"
 
@@ -37,23 +37,10 @@ Result<CompiledCall> compile_call(Compiler& compiler, CallSpec spec, std::string
   return call;
 }
 
-Result<int> program_cores(std::string_view stablehlo) {
-  constexpr std::string_view kAttribute = "mhlo.num_partitions = ";
-  const size_t at = stablehlo.find(kAttribute);
-  if (at == std::string_view::npos) return 1;
-  const std::string_view digits = stablehlo.substr(at + kAttribute.size());
-  int cores = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), cores);
-  if (error != std::errc() || cores < 1) {
-    return input_error("the program's mhlo.num_partitions is not a positive number");
-  }
-  return cores;
-}
-
 Result<CompiledCall> compile_program(Compiler& compiler, std::string stablehlo, std::string file,
                                      const chips::Slice& slice) {
   CompiledCall call{.slice = slice, .stablehlo = std::move(stablehlo)};
-  TRY(call.spec.cores, program_cores(call.stablehlo));
+  TRY(call.spec.cores, ir::program_cores(call.stablehlo));
   call.spec.kernel_name = file;
   TRY_VOID(run(compiler, call, std::move(file)));
   return call;

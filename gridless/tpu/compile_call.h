@@ -37,8 +37,6 @@ Result<CompiledCall> compile_call(Compiler& compiler, CallSpec spec, std::string
 // else.
 Result<CompiledCall> compile_program(Compiler& compiler, std::string stablehlo, std::string file,
                                      const chips::Slice& slice);
-// The number of cores that a StableHLO program asks for; 1 when it does not say.
-Result<int> program_cores(std::string_view stablehlo);
 
 // The files of one compilation by name: executable.bin, manifest.json, report.txt,
 // program.stablehlo.mlir, body.mlir and, if it was asked for, schedule/*.txt. They depend on the

@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "gridless/ir/call_json.h"
 #include "gridless/ir/text.h"
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
-#include "gridless/tpu/compile_kernel.h"
 #include "gridless/weights/safetensors.h"
 #include "kernels/gallery.h"
 #include "tests/cpu/run_program.h"
@@ -96,8 +96,7 @@ struct CorpusKernel {
   explicit CorpusKernel(const std::string& name) {
     auto module = ir::parse(read(corpus() / name / "module.mlir"), "module.mlir");
     program.module = std::move(*module);
-    const auto spec = tpu::parse_call_json(read(corpus() / name / "call.json"));
-    program.call = *tpu::ir_call(*spec);
+    program.call = *ir::parse_call_json(read(corpus() / name / "call.json"));
     const std::string data = read(corpus() / name / "data.safetensors");
     const auto tensors =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});

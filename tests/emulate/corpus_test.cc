@@ -13,8 +13,8 @@
 #include "gridless/emulate/buffer.h"
 #include "gridless/emulate/codec.h"
 #include "gridless/emulate/emulator.h"
+#include "gridless/ir/call_json.h"
 #include "gridless/ir/text.h"
-#include "gridless/tpu/compile_kernel.h"
 #include "gridless/weights/safetensors.h"
 
 namespace gridless::emulate {
@@ -42,9 +42,7 @@ struct Case {
     auto parsed = ir::parse(read(dir / "module.mlir"), "module.mlir");
     if (!parsed) throw std::runtime_error(to_string(parsed.error()));
     module = std::move(*parsed);
-    const auto spec = tpu::parse_call_json(read(dir / "call.json"));
-    if (!spec) throw std::runtime_error(spec.error().message);
-    auto c = tpu::ir_call(*spec);
+    auto c = ir::parse_call_json(read(dir / "call.json"));
     if (!c) throw std::runtime_error(c.error().message);
     call = std::move(*c);
     meta = json::parse(read(dir / "meta.json"));

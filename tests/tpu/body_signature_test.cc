@@ -1,5 +1,6 @@
 // What is read from a body's text without parsing it, and the disagreements that libtpu would miss.
 #include "gridless/tpu/body_signature.h"
+#include "tests/tpu/corpus_call.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

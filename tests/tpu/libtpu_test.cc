@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "gridless/ir/jax_program.h"
 #include "gridless/ir/text.h"
 #include "gridless/models/llama/step.h"
 #include "gridless/models/registry.h"
@@ -14,6 +15,7 @@
 #include "gridless/tpu/compile_kernel.h"
 #include "kernels/gallery.h"
 #include "tests/tpu/copy_body.h"
+#include "tests/tpu/corpus_call.h"
 
 namespace gridless::tpu {
 namespace {
@@ -124,9 +126,9 @@ TEST_F(LibtpuTest, TakesTheProgramsThatJaxPrints) {
     const std::string text = read("/corpus/" + name + "/jax.stablehlo.mlir");
     if (text.empty()) continue;
     ++programs;
-    ASSERT_EQ(program_cores(text).value(), entry["devices"]) << name;
+    ASSERT_EQ(ir::program_cores(text).value(), entry["devices"]) << name;
     const auto call =
-        compile_program(*compiler_, text, name, *chips::smallest_slice(*program_cores(text)));
+        compile_program(*compiler_, text, name, *chips::smallest_slice(*ir::program_cores(text)));
     ASSERT_TRUE(call) << call.error().message;
     EXPECT_TRUE(call->result.compiled) << to_string(call->result.diagnostics);
   }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gridless/base/base64.h"
+#include "tests/tpu/corpus_call.h"
 
 namespace gridless::tpu {
 namespace {
@@ -170,42 +171,6 @@ TEST(StableHlo, RefusesCallsThatMakeNoSense) {
   spec.aliases = {{.result = 0, .operand = 0}, {.result = 0, .operand = 0}};
   EXPECT_THAT(error(spec), HasSubstr("aliased twice"));
   EXPECT_THAT(stablehlo_text(add_one(), "hello").error().message, HasSubstr("no MLIR module"));
-}
-
-TEST(CallJson, ReadsEveryCallOfTheCorpus) {
-  const auto index = nlohmann::json::parse(read("/corpus/index.json"));
-  ASSERT_EQ(index.size(), 60u);
-  for (const auto& entry : index) {
-    const std::string name = entry["name"];
-    const auto spec = parse_call_json(read("/corpus/" + name + "/call.json"));
-    ASSERT_TRUE(spec) << name << ": " << spec.error().message;
-    EXPECT_EQ(spec->cores, entry["devices"]) << name;
-  }
-}
-
-TEST(CallJson, SaysWhatIsMissing) {
-  EXPECT_THAT(parse_call_json("[]").error().message, HasSubstr("not a JSON object"));
-  EXPECT_THAT(parse_call_json("{\"kernel_name\": \"k\"}").error().message, HasSubstr("operands"));
-  EXPECT_THAT(
-      parse_call_json(R"({"kernel_name": "k", "operands": [{"shape": "x"}], "results": []})")
-          .error()
-          .message,
-      HasSubstr("call.json"));
-  EXPECT_THAT(parse_call_json(R"({"kernel_name": "k", "results": [], "operands": [{"shape": [8],
-                                "dtype": "f32", "space": "disk"}]})")
-                  .error()
-                  .message,
-              HasSubstr("memory space 'disk'"));
-}
-
-TEST(CallJson, SpacesComeByNameOrByColor) {
-  const auto spec = parse_call_json(R"({"kernel_name": "k", "results": [], "operands": [
-      {"shape": [8], "dtype": "f32", "space": "smem"}, {"shape": [8], "dtype": "f32", "color": 0},
-      {"shape": [8], "dtype": "f32", "color": null}]})");
-  ASSERT_TRUE(spec) << spec.error().message;
-  EXPECT_EQ(spec->operands[0].space, Space::kSmem);
-  EXPECT_EQ(spec->operands[1].space, Space::kHbm);
-  EXPECT_EQ(spec->operands[2].space, Space::kAny);
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#include "gridless/ir/call_json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/ir/ir_test_util.h"
+
+namespace gridless::ir {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(CallJson, ReadsEveryCallOfTheCorpus) {
+  const auto index = nlohmann::json::parse(read_file(GRIDLESS_TEST_DATA "/corpus/index.json"));
+  ASSERT_EQ(index.size(), 60u);
+  for (const auto& entry : index) {
+    const std::string name = entry["name"];
+    const auto call =
+        parse_call_json(read_file(GRIDLESS_TEST_DATA "/corpus/" + name + "/call.json"));
+    ASSERT_TRUE(call) << name << ": " << call.error().message;
+    EXPECT_EQ(call->cores, entry["devices"]) << name;
+  }
+}
+
+TEST(CallJson, SaysWhatIsMissing) {
+  const auto error = [](std::string_view json) {
+    const auto call = parse_call_json(json);
+    return call ? "accepted" : call.error().message;
+  };
+  EXPECT_THAT(error("[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(error("{\"kernel_name\": \"k\"}"), HasSubstr("operands"));
+  EXPECT_THAT(error(R"({"kernel_name": "k", "operands": [{"shape": "x"}], "results": []})"),
+              HasSubstr("call.json"));
+  const auto operand = [&](const std::string& rest) {
+    return error(R"({"kernel_name": "k", "results": [], "operands": [{)" + rest + "}]}");
+  };
+  EXPECT_THAT(operand(R"("shape": [8], "dtype": "f32", "space": "disk")"),
+              HasSubstr("memory space 'disk'"));
+  EXPECT_THAT(operand(R"("shape": [8], "dtype": "float32")"), HasSubstr("dtype 'float32'"));
+  EXPECT_THAT(operand(R"("shape": [8, 0], "dtype": "f32")"), HasSubstr("in0: shape 8x0"));
+  EXPECT_THAT(operand(R"("shape": [1073741824, 1073741824], "dtype": "f32")"),
+              HasSubstr("product at most 2^40"));
+}
+
+TEST(CallJson, AliasesAreCheckedBetweenBuffersThatExistAndAreAlike) {
+  const auto error = [](const std::string& aliases) {
+    const auto call = parse_call_json(R"({"kernel_name": "k",
+      "operands": [{"shape": [8], "dtype": "f32"}, {"shape": [8], "dtype": "i32"}],
+      "results": [{"shape": [8], "dtype": "f32"}], "aliases": )" + aliases + "}");
+    return call ? "accepted" : call.error().message;
+  };
+  EXPECT_EQ(error(R"([{"output": [], "operand": 0}])"), "accepted");
+  EXPECT_THAT(error(R"([{"output": [], "operand": 2}])"), HasSubstr("1 results and 2 operands"));
+  EXPECT_THAT(error(R"([{"output": [0], "operand": 1}])"), HasSubstr("must be alike"));
+  EXPECT_THAT(error(R"([{"output": [], "operand": 0}, {"output": [], "operand": 0}])"),
+              HasSubstr("aliased twice"));
+}
+
+TEST(CallJson, SpacesComeByNameOrByColor) {
+  const auto call = parse_call_json(R"({"kernel_name": "k", "results": [], "operands": [
+      {"shape": [8], "dtype": "f32", "space": "smem"}, {"shape": [8], "dtype": "f32", "color": 0},
+      {"shape": [8], "dtype": "f32", "color": null}]})");
+  ASSERT_TRUE(call) << call.error().message;
+  EXPECT_EQ(call->operands[0].pinned, Space::kSmem);
+  EXPECT_EQ(call->operands[0].type.space(), Space::kSmem);
+  EXPECT_EQ(call->operands[1].pinned, Space::kHbm);
+  EXPECT_EQ(call->operands[2].pinned, std::nullopt);
+  EXPECT_EQ(call->operands[2].type.space(), Space::kAny);
+}
+
+}  // namespace
+}  // namespace gridless::ir
