@@ -21,17 +21,19 @@ Result<void> inspect(const std::string& target, const InspectOptions& options) {
 
 void add_inspect(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
-      "inspect", "Show what a checkpoint holds (formats, sizes, config, tokenizer), or a kernel (arguments, "
-                 "memories, copies, ops)");
+      "inspect",
+      "Show what a checkpoint holds (formats, sizes, config, tokenizer), or a kernel (arguments, "
+      "memories, copies, ops)");
   struct Arguments {
     std::string path;
     InspectOptions options;
   };
   const auto arguments = std::make_shared<Arguments>();
   command
-      ->add_option("PATH", arguments->path,
-                   "A checkpoint directory, a .gguf or .safetensors file, a model's name, or a kernel: "
-                   "a Mosaic body (.mlirbc, .mlir) or StableHLO text with one tpu_custom_call")
+      ->add_option(
+          "PATH", arguments->path,
+          "A checkpoint directory, a .gguf or .safetensors file, a model's name, or a kernel: "
+          "a Mosaic body (.mlirbc, .mlir) or StableHLO text with one tpu_custom_call")
       ->required();
   command->add_flag("--tensors", arguments->options.every_tensor,
                     "List every tensor, not one line per kind");

@@ -1,8 +1,8 @@
 // Scanning of MLIR bytecode: variable-length integers, strings, alignment.
 //
-// As with text, the first mistake ends the reading: it is recorded, the reader jumps to its end, and
-// everything read from then on is zero or empty. So productions need no error checks of their own,
-// only loops must ask failed().
+// As with text, the first mistake ends the reading: it is recorded, the reader jumps to its end,
+// and everything read from then on is zero or empty. So productions need no error checks of their
+// own, only loops must ask failed().
 #pragma once
 
 #include <cstddef>
@@ -39,9 +39,9 @@ class ByteReader {
   // A varint below `size`.
   size_t index(size_t size, std::string_view what);
   std::string_view bytes(uint64_t length, std::string_view what);
-  std::string_view blob();            // a varint, and as many bytes
-  std::string_view terminated();      // up to a zero byte, which is skipped
-  void align(uint64_t alignment);     // skips padding up to a multiple, counted from the file's start
+  std::string_view blob();         // a varint, and as many bytes
+  std::string_view terminated();   // up to a zero byte, which is skipped
+  void align(uint64_t alignment);  // skips padding up to a multiple, counted from the file's start
   // A reader of the next `length` bytes, which this one skips.
   ByteReader part(uint64_t length, std::string_view what);
 

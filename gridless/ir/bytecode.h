@@ -27,6 +27,6 @@ std::expected<Module, Diagnostics> read_bytecode(std::string_view bytes,
 // The locations that JAX keeps beside a body, a module with the attribute tpu.locs: one entry for
 // every op and block argument of the body, in the order of apply_locations (location.h).
 std::expected<std::vector<Location>, Diagnostics> read_bytecode_locations(std::string_view bytes,
-                                                                         std::string_view file);
+                                                                          std::string_view file);
 
 }  // namespace gridless::ir

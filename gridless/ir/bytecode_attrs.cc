@@ -11,26 +11,26 @@ namespace {
 // The builtin dialect's encodings, by the number in front of each. "a" is the number of an
 // attribute, "t" of a type, "s" of a string; [..] a count and as many; blob a length and bytes.
 enum Code : uint64_t {
-  kArray,                 // [a]
-  kDictionary,            // [a (a string attribute), a]
-  kString,                // s
-  kStringWithType,        // s t
-  kFlatSymbolRef,         // a (a string attribute)
-  kSymbolRef,             // a [a]
-  kTypeAttr,              // t
-  kUnit,                  //
-  kInteger,               // t, a byte up to 8 bits, else a signed varint
-  kFloat,                 // t, the bits as in an integer
-  kCallSiteLoc,           // locations: bytecode_locs.cc
-  kUnknownLoc = 15,       //
-  kDenseResource,         // t, number of a resource
-  kDenseArray,            // t, size, blob
-  kDense,                 // t, blob
-  kDenseString,           //
-  kSparse,                //
-  kDistinct,              //
-  kFileLineColRange = 22, //
-  kAffineMap,             // rank << 2 for the identity; what else there is, is not known here
+  kArray,                  // [a]
+  kDictionary,             // [a (a string attribute), a]
+  kString,                 // s
+  kStringWithType,         // s t
+  kFlatSymbolRef,          // a (a string attribute)
+  kSymbolRef,              // a [a]
+  kTypeAttr,               // t
+  kUnit,                   //
+  kInteger,                // t, a byte up to 8 bits, else a signed varint
+  kFloat,                  // t, the bits as in an integer
+  kCallSiteLoc,            // locations: bytecode_locs.cc
+  kUnknownLoc = 15,        //
+  kDenseResource,          // t, number of a resource
+  kDenseArray,             // t, size, blob
+  kDense,                  // t, blob
+  kDenseString,            //
+  kSparse,                 //
+  kDistinct,               //
+  kFileLineColRange = 22,  //
+  kAffineMap,              // rank << 2 for the identity; what else there is, is not known here
 };
 
 }  // namespace
@@ -60,8 +60,8 @@ Attr BytecodeReader::attr_at(size_t number) {
     entry.attr = parser.parse_only_attr();
     entry.weight += static_cast<int64_t>(text.size() / 16);
     if (!r.failed() && parser.any_error()) {
-      unsupported(r, fmt::format("the attribute {}: {}", text,
-                                 parser.take_diagnostics().front().message));
+      unsupported(
+          r, fmt::format("the attribute {}: {}", text, parser.take_diagnostics().front().message));
     }
   }
   entry.open = false;
@@ -235,8 +235,9 @@ Attr BytecodeReader::decode_dense(ByteReader& r, Entry& entry, bool resource) {
 void BytecodeReader::spend(ByteReader& r, int64_t weight) {
   spent_ += weight;
   if (spent_ > kMostParts && !r.failed()) {
-    unsupported(r, "the attributes and types of the module, written out, have more than 64 Mi "
-                   "parts",
+    unsupported(r,
+                "the attributes and types of the module, written out, have more than 64 Mi "
+                "parts",
                 "pass large constants as operands");
   }
 }

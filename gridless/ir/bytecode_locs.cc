@@ -7,11 +7,11 @@ namespace {
 
 // Continues the codes of bytecode_attrs.cc; "a" is the number of an attribute.
 enum Code : uint64_t {
-  kCallSite = 10,     // a (callee) a (caller)
-  kFileLineCol,       // a (file), line, column
-  kFused,             // [a]
-  kFusedWithMetadata, // [a] a
-  kName,              // a (string) a (the place)
+  kCallSite = 10,      // a (callee) a (caller)
+  kFileLineCol,        // a (file), line, column
+  kFused,              // [a]
+  kFusedWithMetadata,  // [a] a
+  kName,               // a (string) a (the place)
   kUnknown,
   kFileLineColRange = 22  // a (file), a count, then line, column, [line to,] [column to]
 };

@@ -1,5 +1,6 @@
 // The reader behind read_bytecode() of bytecode.h: sections (bytecode_sections.cc), attributes and
-// types (bytecode_attrs.cc, bytecode_types.cc), locations (bytecode_locs.cc), ops (bytecode_ops.cc).
+// types (bytecode_attrs.cc, bytecode_types.cc), locations (bytecode_locs.cc), ops
+// (bytecode_ops.cc).
 //
 // A file is a header and sections: strings; dialects and op names; the attributes and types, each
 // a few bytes that name others by number; where these begin; the ops; resources. Attributes and
@@ -45,12 +46,12 @@ class BytecodeReader {
   // An attribute or type as it stands in the file.
   struct Entry {
     std::string_view bytes;
-    size_t offset = 0;      // of the bytes in the file
-    bool encoded = false;   // as its dialect encodes it, else MLIR text
-    bool builtin = false;   // of the builtin dialect
-    bool open = false;      // being decoded: met again, it holds itself
-    int64_t weight = 1;     // parts, all the way down
-    Attr attr;              // when decoded
+    size_t offset = 0;     // of the bytes in the file
+    bool encoded = false;  // as its dialect encodes it, else MLIR text
+    bool builtin = false;  // of the builtin dialect
+    bool open = false;     // being decoded: met again, it holds itself
+    int64_t weight = 1;    // parts, all the way down
+    Attr attr;             // when decoded
     Type type;
     std::optional<Location> location;
   };

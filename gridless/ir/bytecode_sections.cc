@@ -24,8 +24,8 @@ enum SectionId : uint8_t {
   kSectionIds
 };
 constexpr std::array<std::string_view, kSectionIds> kSectionNames = {
-    "strings", "dialects", "attributes", "attribute offsets", "IR", "resources",
-    "resource offsets"};
+    "strings", "dialects",  "attributes",      "attribute offsets",
+    "IR",      "resources", "resource offsets"};
 
 }  // namespace
 
@@ -205,7 +205,7 @@ std::expected<Module, Diagnostics> read_bytecode(std::string_view bytes, std::st
 }
 
 std::expected<std::vector<Location>, Diagnostics> read_bytecode_locations(std::string_view bytes,
-                                                                         std::string_view file) {
+                                                                          std::string_view file) {
   BytecodeReader reader(bytes, file);
   std::vector<Location> locations = reader.read_locations();
   if (reader.any_error()) return std::unexpected(reader.take_diagnostics());

@@ -173,11 +173,31 @@ Type BytecodeReader::decode_type(Entry& entry, ByteReader& r) {
       break;
   }
   // From kF80 on; empty: handled above.
-  constexpr std::string_view kNames[] = {
-      "f80", "f128", "a complex number", "", "", "", "", "a tensor with an encoding", "a tuple",
-      "a memref without rank", "a memref without rank", "a tensor without rank", "",
-      "a scalable vector", "tf32", "", "f8E4M3", "", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E4M3B11FNUZ",
-      "f8E3M4", "", "f6E2M3FN", "f6E3M2FN"};
+  constexpr std::string_view kNames[] = {"f80",
+                                         "f128",
+                                         "a complex number",
+                                         "",
+                                         "",
+                                         "",
+                                         "",
+                                         "a tensor with an encoding",
+                                         "a tuple",
+                                         "a memref without rank",
+                                         "a memref without rank",
+                                         "a tensor without rank",
+                                         "",
+                                         "a scalable vector",
+                                         "tf32",
+                                         "",
+                                         "f8E4M3",
+                                         "",
+                                         "f8E5M2FNUZ",
+                                         "f8E4M3FNUZ",
+                                         "f8E4M3B11FNUZ",
+                                         "f8E3M4",
+                                         "",
+                                         "f6E2M3FN",
+                                         "f6E3M2FN"};
   unsupported(r, code >= kF80 && code < kF8E8M0FNU
                      ? fmt::format("the type {} is not supported", kNames[code - kF80])
                      : fmt::format("a type of the builtin dialect with the unknown code {}", code));

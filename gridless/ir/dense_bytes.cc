@@ -42,8 +42,7 @@ bool can_be_dense(Type type) {
 }
 
 std::expected<Attr, std::string> dense_from_bytes(Type type, std::string_view bytes) {
-  if (!can_be_dense(type))
-    return std::unexpected(fmt::format("dense<...> of type {}", type.str()));
+  if (!can_be_dense(type)) return std::unexpected(fmt::format("dense<...> of type {}", type.str()));
   const Elem e = type.elem();
   const auto elements = static_cast<uint64_t>(type.num_elements());
   const size_t width = static_cast<size_t>(bit_width(e) + 7) / 8;

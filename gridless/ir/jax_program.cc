@@ -80,7 +80,8 @@ std::optional<int> number_behind(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + key.size());
-  while (!text.empty() && (text[0] == ' ' || text[0] == '=' || text[0] == '[')) text.remove_prefix(1);
+  while (!text.empty() && (text[0] == ' ' || text[0] == '=' || text[0] == '['))
+    text.remove_prefix(1);
   int v = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
   return error == std::errc() ? std::optional(v) : std::nullopt;
@@ -132,8 +133,8 @@ std::string payload(const Json& custom, const char* key) {
 std::expected<void, Diagnostics> add_locations(Module& module, const std::string& stored,
                                                std::string_view file, const SourceLoc& where) {
   if (stored.empty()) return {};
-  auto locations = is_bytecode(stored) ? read_bytecode_locations(stored, file)
-                                       : parse_locations(stored, file);
+  auto locations =
+      is_bytecode(stored) ? read_bytecode_locations(stored, file) : parse_locations(stored, file);
   if (!locations) return std::unexpected(std::move(locations.error()));
   if (const auto done = apply_locations(module, *locations); !done)
     return std::unexpected(fault(where, "debug_locations: " + done.error()));
@@ -157,21 +158,21 @@ Result<int> program_cores(std::string_view stablehlo) {
   return cores;
 }
 
-std::expected<Program, Diagnostics> read_jax_program(std::string_view text,
-                                                     std::string_view file) {
+std::expected<Program, Diagnostics> read_jax_program(std::string_view text, std::string_view file) {
   TextParser parser(text, file);
   std::optional<TextParser::CustomCall> custom;
   SourceLoc where(std::string(file), 0);
   for (const size_t at : custom_calls(text)) {
     const bool pretty = text[at] != '"';
-    if (pretty && !text.substr(at + kOp.size()).starts_with(fmt::format(" @{}(", kTarget))) continue;
+    if (pretty && !text.substr(at + kOp.size()).starts_with(fmt::format(" @{}(", kTarget)))
+      continue;
     auto call = parser.parse_custom_call(at);
     if (parser.any_error()) return std::unexpected(parser.take_diagnostics());
     if (call.target != kTarget) continue;
     if (custom) {
-      return std::unexpected(
-          fault(parser.place(at), "a second tpu_custom_call: one kernel is read at a time",
-                "lower a function that calls this kernel alone"));
+      return std::unexpected(fault(parser.place(at),
+                                   "a second tpu_custom_call: one kernel is read at a time",
+                                   "lower a function that calls this kernel alone"));
     }
     custom = std::move(call);
     where = parser.place(at);
@@ -182,13 +183,14 @@ std::expected<Program, Diagnostics> read_jax_program(std::string_view text,
               "lower it for TPU: .lower(lowering_platforms=(\"tpu\",)), not for the CPU"));
   }
   const Attr* backend = find(custom->attrs, "backend_config");
-  const Json config = Json::parse(backend && backend->kind() == AttrKind::kString ? (*backend)->text
-                                                                                  : std::string(),
-                                  nullptr, /*allow_exceptions=*/false);
+  const Json config = Json::parse(
+      backend && backend->kind() == AttrKind::kString ? (*backend)->text : std::string(), nullptr,
+      /*allow_exceptions=*/false);
   const auto inner = config.is_object() ? config.find("custom_call_config") : config.end();
   if (!config.is_object() || inner == config.end() || !inner->is_object())
-    return std::unexpected(fault(where, "the backend_config of the tpu_custom_call is not JSON with "
-                                        "a custom_call_config"));
+    return std::unexpected(fault(where,
+                                 "the backend_config of the tpu_custom_call is not JSON with "
+                                 "a custom_call_config"));
   auto call = read_call(*custom, text, config);
   if (!call) return std::unexpected(fault(where, std::move(call.error().message)));
   const std::string body = payload(*inner, "body");

@@ -28,8 +28,8 @@ std::expected<void, std::string> apply_locations(Module& module,
   size_t places = 0;
   each_place(*module.top, [&](Op&) { ++places; }, [&](Value&) { ++places; });
   if (places != locations.size()) {
-    return std::unexpected(fmt::format(
-        "{} locations for {} ops and block arguments", locations.size(), places));
+    return std::unexpected(
+        fmt::format("{} locations for {} ops and block arguments", locations.size(), places));
   }
   auto next = locations.begin();
   each_place(

@@ -11,7 +11,8 @@
 namespace gridless::ir {
 
 // `path` is
-//   - a Mosaic body, as bytecode or text; `call_file` gives its operands and results, when empty the
+//   - a Mosaic body, as bytecode or text; `call_file` gives its operands and results, when empty
+//   the
 //     call.json beside it;
 //   - or StableHLO text with one tpu_custom_call, which says its own call.
 // What the file is, is seen by its content, not by its name.

@@ -94,8 +94,7 @@ Attr TextParser::parse_dense() {
   }
   const Elem e = type.elem();
   if (!splat && written != type.shape() && !(literals.empty() && type.num_elements() == 0)) {
-    fail(at,
-         fmt::format("dense<...> holds {} but its type is {}", shape_str(written), type.str()));
+    fail(at, fmt::format("dense<...> holds {} but its type is {}", shape_str(written), type.str()));
     return Attr::unit();
   }
   std::vector<int64_t> ints;

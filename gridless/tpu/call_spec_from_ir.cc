@@ -18,9 +18,8 @@ Space space_of(const ir::CallArg& arg) {
 }
 
 OperandSpec operand(const ir::CallArg& arg) {
-  return {.shape = arg.type.shape(),
-          .dtype = ir::spelling(arg.type.elem()),
-          .space = space_of(arg)};
+  return {
+      .shape = arg.type.shape(), .dtype = ir::spelling(arg.type.elem()), .space = space_of(arg)};
 }
 
 }  // namespace

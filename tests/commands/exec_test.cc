@@ -73,6 +73,25 @@ TEST(ExecCommand, TheFastEngineWritesTheFileThatTheEmulatorWrites) {
   }
 }
 
+TEST(ExecCommand, EveryFormOfAKernelGivesTheSameBytes) {
+  for (const std::string kernel : {"p31_exchange_2dev", "p13_argmax_reduce"}) {
+    std::vector<std::string> results;
+    for (const char* form :
+         {"module.mlir", "module.mlirbc", "module_v13.mlirbc", "jax.stablehlo.mlir"}) {
+      const std::string path = scratch(kernel + form);
+      const Outcome result = run_command({"exec", corpus(kernel + "/" + form), "--inputs",
+                                          corpus(kernel + "/data.safetensors"), "--outputs", path});
+      ASSERT_EQ(result.status, 0) << form << result.err;
+      const auto file = MappedFile::open(path);
+      ASSERT_TRUE(file);
+      results.emplace_back(reinterpret_cast<const char*>(file->bytes().data()),
+                           file->bytes().size());
+      EXPECT_TRUE(results.back() == results.front()) << kernel << " " << form;
+      std::filesystem::remove(path);
+    }
+  }
+}
+
 TEST(ExecCommand, ADeadlockNamesEveryCoreAndWhatItWaitsFor) {
   const Outcome result = exec("q10_deadlock_two_devices", scratch("deadlock"));
   EXPECT_EQ(result.status, 1);

@@ -84,5 +84,28 @@ TEST(InspectCommand, BadFilesAreTheUsersFault) {
   EXPECT_THAT(wrong.err, HasSubstr("not a checkpoint"));
 }
 
+// Counted in the text of the module: four arguments, two copies, one semaphore.
+TEST(InspectCommand, AKernelInAnyForm) {
+  for (const char* form : {"module.mlir", "module.mlirbc", "jax.stablehlo.mlir"}) {
+    const Outcome result =
+        run_command({"inspect", data(std::string("corpus/p01_dma_add_one/") + form), "--json"});
+    ASSERT_EQ(result.status, 0) << form << result.err;
+    const nlohmann::json all = nlohmann::json::parse(result.out);
+    EXPECT_EQ(all["kernel"], "add_one");
+    EXPECT_EQ(all["arguments"].size(), 4u);
+    EXPECT_EQ(all["copies"], 2);
+    EXPECT_EQ(all["semaphores"], 1);
+    EXPECT_EQ(all["vmem_bytes"], 8 * 128 * 4);
+    EXPECT_EQ(all["ops"]["tpu.wait_dma"], 2);
+    EXPECT_EQ(all["call"]["operands"].size(), 1u);
+    EXPECT_EQ(all["valid"], true);
+  }
+  const Outcome words =
+      run_command({"inspect", data("corpus/p31_exchange_2dev/jax.stablehlo.mlir")});
+  EXPECT_THAT(words.out, AllOf(HasSubstr("kernel exchange"), HasSubstr("called on 2 cores"),
+                               HasSubstr("collective_id 0")));
+  EXPECT_EQ(run_command({"inspect", data("bytecode/version6.mlirbc")}).status, 1);
+}
+
 }  // namespace
 }  // namespace gridless::testing

@@ -27,8 +27,7 @@ TEST_P(Bytecode, EveryVersionOfEveryCorpusModuleIsTheModuleOfItsText) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Bytecode,
-                         testing::Values("module.mlirbc", "module_v15.mlirbc",
-                                         "module_v13.mlirbc"),
+                         testing::Values("module.mlirbc", "module_v15.mlirbc", "module_v13.mlirbc"),
                          [](const auto& info) {
                            return info.param == "module.mlirbc" ? std::string("v18")
                                                                 : info.param.substr(7, 3);
@@ -82,8 +81,7 @@ TEST(BytecodeLocations, AnOpWithoutPlaceIsNamedByItsNumber) {
 }
 
 TEST(BytecodeErrors, SayWhatIsWrong) {
-  const std::string good =
-      read_file(GRIDLESS_TEST_DATA "/corpus/p01_dma_add_one/module.mlirbc");
+  const std::string good = read_file(GRIDLESS_TEST_DATA "/corpus/p01_dma_add_one/module.mlirbc");
   EXPECT_THAT(error_of("hello"), HasSubstr("not MLIR bytecode"));
   EXPECT_THAT(error_of(""), HasSubstr("not MLIR bytecode"));
   EXPECT_THAT(error_of(read_file(data("version6.mlirbc"))), HasSubstr("only version 0"));
@@ -97,8 +95,7 @@ TEST(BytecodeErrors, SayWhatIsWrong) {
 }
 
 TEST(BytecodeErrors, EveryTruncationIsRefused) {
-  const std::string good =
-      read_file(GRIDLESS_TEST_DATA "/corpus/p31_exchange_2dev/module.mlirbc");
+  const std::string good = read_file(GRIDLESS_TEST_DATA "/corpus/p31_exchange_2dev/module.mlirbc");
   for (size_t n = 0; n < good.size(); ++n) EXPECT_NE(error_of(good.substr(0, n)), "accepted") << n;
 }
 

@@ -48,7 +48,8 @@ TEST(CallJson, AliasesAreCheckedBetweenBuffersThatExistAndAreAlike) {
   const auto error = [](const std::string& aliases) {
     const auto call = parse_call_json(R"({"kernel_name": "k",
       "operands": [{"shape": [8], "dtype": "f32"}, {"shape": [8], "dtype": "i32"}],
-      "results": [{"shape": [8], "dtype": "f32"}], "aliases": )" + aliases + "}");
+      "results": [{"shape": [8], "dtype": "f32"}], "aliases": )" +
+                                      aliases + "}");
     return call ? "accepted" : call.error().message;
   };
   EXPECT_EQ(error(R"([{"output": [], "operand": 0}])"), "accepted");

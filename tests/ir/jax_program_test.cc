@@ -158,8 +158,8 @@ TEST(JaxProgram, ErrorsNameTheLineAndWhatToDo) {
 }
 
 TEST(ReadProgram, AFileIsWhatItHolds) {
-  for (const char* file : {"module.mlir", "module.mlirbc", "module_v13.mlirbc",
-                           "jax.stablehlo.mlir"}) {
+  for (const char* file :
+       {"module.mlir", "module.mlirbc", "module_v13.mlirbc", "jax.stablehlo.mlir"}) {
     const auto p = read_program(corpus("p31_exchange_2dev") / file);
     ASSERT_TRUE(p.has_value()) << file << to_string(p.error());
     EXPECT_EQ(p->call.cores, 2) << file;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gridless/ir/jax_program.h"
+#include "gridless/ir/read_program.h"
 #include "gridless/ir/text.h"
 #include "gridless/models/llama/step.h"
 #include "gridless/models/registry.h"
@@ -88,6 +89,20 @@ TEST_F(LibtpuTest, TakesEveryKernelOfTheCorpusAsOurPrinterWritesIt) {
     const auto module = ir::parse(read(folder + "/module.mlir"), folder);
     ASSERT_TRUE(module) << to_string(module.error());
     compile(*spec, ir::print(*module, {.version = 13, .locations = true}), folder);
+  }
+}
+
+// What `compile` sends for a body in bytecode.
+TEST_F(LibtpuTest, TakesEveryKernelOfTheCorpusFromBytecode) {
+  for (const auto& entry : nlohmann::json::parse(read("/corpus/index.json"))) {
+    const std::string name = entry["name"];
+    const auto program =
+        ir::read_program(std::string(GRIDLESS_TEST_DATA "/corpus/") + name + "/module.mlirbc");
+    ASSERT_TRUE(program) << to_string(program.error());
+    const auto slice = chips::smallest_slice(program->call.cores);
+    const auto call = compile_kernel(*compiler_, *program, *slice);
+    ASSERT_TRUE(call) << name << ": " << call.error().message;
+    EXPECT_TRUE(call->result.compiled) << name << to_string(call->result.diagnostics);
   }
 }
 
