@@ -91,7 +91,10 @@ std::vector<NamedAttr> BytecodeReader::dict(ByteReader& r, int64_t& weight) {
     std::string name = string_attr(r);
     // They are sorted, so a name that stands there twice is next to itself.
     if (!out.empty() && out.back().first >= name) r.fail("attributes out of order");
-    out.emplace_back(std::move(name), attr(r, weight));
+    Attr value = attr(r, weight);
+    // Locations of another module (bytecode_locs.cc reads them): no part of this one.
+    if (name == "tpu.locs" && !r.failed() && value.kind() == AttrKind::kArray) continue;
+    out.emplace_back(std::move(name), std::move(value));
   }
   return out;
 }

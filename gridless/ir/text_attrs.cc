@@ -131,6 +131,10 @@ Attr TextParser::parse_dense_array() {
 Attr TextParser::parse_word_attr() {
   const size_t at = position();
   TextCursor& cursor = *this;
+  if (peek_is("loc(")) {
+    parse_loc();  // as the value of an attribute a place means nothing
+    return Attr::opaque("loc(unknown)");
+  }
   const std::string_view name = cursor.word();
   if (name == "true" || name == "false") return Attr::boolean(name == "true");
   if (name == "unit") return Attr::unit();
@@ -139,7 +143,7 @@ Attr TextParser::parse_word_attr() {
   if (name == "affine_map" || name == "affine_set" || name == "strided") {
     return Attr::opaque(std::string(name) + std::string(balanced()));
   }
-  if (name == "dense_resource" || name == "sparse" || name == "distinct" || name == "loc") {
+  if (name == "dense_resource" || name == "sparse" || name == "distinct") {
     fail(at, fmt::format("'{}' attributes are not supported", name));
   }
   return {};
