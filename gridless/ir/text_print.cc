@@ -126,7 +126,8 @@ class Printer {
       out_ += s.operands[i] ? s.operands[i]->type.str() : "i32";
     }
     out_ += ") -> ";
-    if (op.results.size() == 1) {
+    // Without its parentheses a function type would read as a list of results.
+    if (op.results.size() == 1 && op.result()->type.kind() != TypeKind::kFunction) {
       out_ += op.result()->type.str();
     } else {
       out_ += '(';
