@@ -36,8 +36,9 @@ inline F load_piece(const uint16_t* p, int64_t v, const HeadShape& shape) {
 // Partial sums (a vector per token and query) of kQ queries with kWidth tokens' keys; the rows
 // beyond `tokens` are skipped. query: [kQ][shape.query_floats], sums: [kQ][kWidth] vectors.
 template <int kQ, bool kPaired>
-inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t stride, int tokens,
-                          const float* query, const HeadShape& shape, float* sums) {
+inline void multiply_keys(const uint16_t* low, const uint16_t* high, const uint16_t* values,
+                          int64_t stride, int tokens, const float* query, const HeadShape& shape,
+                          float* sums) {
   const int64_t padded = shape.query_floats;
   for (int t = 0; t < tokens; ++t) {
     F part[kQ];
@@ -47,6 +48,14 @@ inline void multiply_keys(const uint16_t* low, const uint16_t* high, int64_t str
       const uint16_t* lows = low + t * stride + v * kWidth;
       const uint16_t* highs = high + t * stride + v * kWidth;
       constexpr int kVectors = kPaired ? 4 : 2;
+      // Spread over the work: the keys of later tokens, and the values of this one, which are read
+      // after all keys of the page.
+      prefetch<_MM_HINT_T0>(lows + kKeysAhead * stride);
+      prefetch<_MM_HINT_T0>(highs + kKeysAhead * stride);
+#pragma GCC unroll 2
+      for (int i = 0; i < kVectors * kWidth; i += kLineElements) {
+        prefetch<_MM_HINT_T1>(values + t * stride + 2 * v * kWidth + i);
+      }
       F key[kVectors];
       if constexpr (kPaired) {
         const Pair l = load_bf16_pair(lows), h = load_bf16_pair(highs);
@@ -185,16 +194,6 @@ inline void score_page(const Attention& s, const uint16_t* page, int64_t tokens)
   for (int64_t first = 0; first < tokens; first += kWidth) {
     const int n = clamp_count(tokens - first);
     const uint16_t* keys = page + first * stride;
-    // While these keys are worked on, fetch the next ones, and the values of the same tokens, which
-    // are read after all keys of the page.
-    const uint16_t* ahead = keys + kKeysAhead * stride;
-    const int keys_ahead = clamp_count(tokens - first - kKeysAhead);
-    for (int t = 0; t < n; ++t) {
-      for (int64_t i = 0; i < a.heads * a.head_dim; i += kLineElements) {
-        if (t < keys_ahead) prefetch<_MM_HINT_T0>(ahead + t * stride + i);
-        prefetch<_MM_HINT_T1>(values + (first + t) * stride + i);
-      }
-    }
     for (int64_t j = 0; j < a.heads; ++j) {
       for (int64_t g = 0; g < a.groups; g += kQueries) {
         const int64_t count = a.groups - g < kQueries ? a.groups - g : kQueries;
@@ -202,7 +201,8 @@ inline void score_page(const Attention& s, const uint16_t* page, int64_t tokens)
         with_queries(count, [&]<int kQ>() {
           const auto multiply =
               s.shape.paired ? multiply_keys<kQ, true> : multiply_keys<kQ, false>;
-          multiply(keys + j * half, keys + (a.heads + j) * half, stride, n,
+          multiply(keys + j * half, keys + (a.heads + j) * half,
+                   values + first * stride + j * a.head_dim, stride, n,
                    s.queries + query * s.shape.query_floats, s.shape, s.partial);
         });
         for (int64_t q = 0; q < count; ++q) {
