@@ -16,8 +16,10 @@ namespace gridless::apps {
 // Bytes of all cores one after another, in the kernel's packing.
 using CallBytes = std::vector<std::vector<std::byte>>;
 
-// in0, in1, ... (or the operand's own name) of the file, checked against the call.
-Result<CallBytes> read_operands(const std::string& path, const ir::Call& call, int cores);
+// in0, in1, ... (or the operand's own name) of the file, checked against the call. With `some`,
+// operands may be missing: they come back empty.
+Result<CallBytes> read_operands(const std::string& path, const ir::Call& call, int cores,
+                                bool some = false);
 
 struct NamedTensor {
   std::string name, dtype;  // as the file has them

@@ -1,5 +1,6 @@
 #include "gridless/emulate/buffer.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "gridless/base/check.h"
@@ -22,7 +23,8 @@ void Buffer::allocate() {
 void Buffer::poison() {
   if (is_semaphore()) return;
   const Elem e = type.elem();
-  const uint32_t pattern = poison_bits(e);
+  if (contents) std::fill_n(contents.get(), type.num_elements(), Content::kGarbage);
+  const uint32_t pattern = fill_bits(e, fill);
   // One period of the pattern, then copies of it.
   std::byte period[4];
   const int bits = storage_bits(e);
@@ -30,6 +32,12 @@ void Buffer::poison() {
   for (size_t at = 0; at < data.size(); at += 4) {
     std::memcpy(data.data() + at, period, std::min<size_t>(4, data.size() - at));
   }
+}
+
+void Buffer::track(Content all) {
+  const auto n = static_cast<size_t>(type.num_elements());
+  contents = std::make_shared<Content[]>(n);
+  std::fill_n(contents.get(), n, all);
 }
 
 uint32_t get_bits(const std::byte* data, int64_t index, int bits) {

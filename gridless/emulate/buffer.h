@@ -13,16 +13,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "gridless/base/diagnostic.h"
+#include "gridless/emulate/codec.h"
 #include "gridless/ir/type.h"
 
 namespace gridless::emulate {
 
-using ir::Elem;
 using ir::Shape;
 using ir::Type;
 
@@ -31,6 +32,10 @@ struct Semaphore {
   int64_t count = 0;
   std::deque<int64_t> pending;  // copies that will add to it: ids of the DMA engine, in start order
 };
+
+// What the checker knows of an element: never written; written by scalar stores or copied from an
+// operand; by vector stores; copied from an operand that nobody gave.
+enum class Content : uint8_t { kGarbage, kKnown, kVector, kNotGiven };
 
 struct Buffer {
   int core = 0;
@@ -41,12 +46,19 @@ struct Buffer {
   std::span<std::byte> data;  // the caller's memory or `owned`
   std::vector<std::byte> owned;
   bool read_only = false;
+  Fill fill = Fill::kPoison;  // what poison() writes
+  // Under the checker, where each element's value is from; null: all kKnown. Shared by the buffers
+  // of aliased arguments.
+  std::shared_ptr<Content[]> contents;
   std::vector<Semaphore> semaphores;  // semaphore sites only; row-major
 
   bool is_semaphore() const { return ir::is_semaphore(type.elem()); }
   // Takes memory of its own and poisons it, or zeroed semaphores.
   void allocate();
+  // Overwrites everything with the pattern of `fill`.
   void poison();
+  // Starts `contents`, with every element the same.
+  void track(Content all);
 };
 
 // Element `index` of packed elements of `bits` bits (2, 4, 8, 16 or 32).

@@ -83,7 +83,20 @@ void round_to(Elem e, std::span<float> x) {
   for (float& v : x) v = round_to(e, v);
 }
 
-uint32_t poison_bits(Elem e) {
+namespace {
+uint32_t cut(uint32_t pattern, int bits) {
+  return bits >= 32 ? pattern : pattern & ((1u << bits) - 1u);
+}
+}  // namespace
+
+uint32_t fill_bits(Elem e, Fill fill) {
+  if (fill == Fill::kZero) return 0;
+  if (fill != Fill::kPoison) {
+    const bool positive = fill == Fill::kPositive;
+    if (e == Elem::kI1) return positive ? 1 : 0;
+    if (ir::is_float(e)) return float_bits(e, positive ? 7.5f : -1000.0f);
+    return cut(positive ? 0x2a2a2a2au : 0xd5d5d5d5u, storage_bits(e));
+  }
   switch (e) {
     case Elem::kF32:
       return 0x7fc0dead;
@@ -101,8 +114,7 @@ uint32_t poison_bits(Elem e) {
     default:
       break;
   }
-  const int bits = storage_bits(e);
-  return bits >= 32 ? 0xdeadbeefu : 0xdeadbeefu & ((1u << bits) - 1u);
+  return cut(0xdeadbeefu, storage_bits(e));
 }
 
 }  // namespace gridless::emulate

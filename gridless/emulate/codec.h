@@ -28,7 +28,11 @@ void round_to(Elem e, std::span<float> x);
 uint32_t float_bits(Elem e, float x);  // x rounded to e
 float float_from_bits(Elem e, uint32_t bits);
 
-// What uninitialised memory reads as: a quiet NaN with a payload, or 0xdeadbeef cut to the width.
-uint32_t poison_bits(Elem e);
+// What uninitialised memory reads as. kPoison: a quiet NaN with a payload, or 0xdeadbeef cut to the
+// width. The others are for the checker, which compares runs with different garbage: 7.5 or
+// 0x2a2a2a2a; -1000 or 0xd5d5d5d5; zero.
+enum class Fill : uint8_t { kPoison, kPositive, kNegative, kZero };
+uint32_t fill_bits(Elem e, Fill fill);
+inline uint32_t poison_bits(Elem e) { return fill_bits(e, Fill::kPoison); }
 
 }  // namespace gridless::emulate

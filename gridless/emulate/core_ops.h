@@ -5,6 +5,7 @@
 #include "gridless/emulate/fault.h"
 #include "gridless/emulate/machine.h"
 #include "gridless/emulate/pure_ops.h"
+#include "gridless/emulate/recorder.h"
 #include "gridless/ir/visit.h"
 
 namespace gridless::emulate {
@@ -43,14 +44,23 @@ struct CoreOps {
 #undef GRIDLESS_IF_kPure
 
  private:
+  Recorder::At at() const { return {core, frame, *instr}; }
+  // Under a recorder, a load that does not lie in its ref: garbage beyond the ref's end.
+  bool lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps);
+  Scalar read_or_garbage(const View& v, const Shape& at) const;
   Step pure(const ir::Op& op);
+  void inherit_origin();  // of a pure op's scalar result, from its operands
 
   void set(RtValue v) {
     frame.slots[static_cast<size_t>(frame.program->results(*instr)[0])] = std::move(v);
   }
   void set(View v) { set(RtValue(std::make_shared<const View>(std::move(v)))); }
   const View& ref(size_t i) const { return view(*args[i]); }
-  int64_t integer(size_t i) const { return scalar(*args[i]).i; }
+  int64_t integer(size_t i) const {
+    const Scalar& s = scalar(*args[i]);
+    if (machine.recorder && s.origin != Origin::kKnown) machine.recorder->decides(*instr->op, s);
+    return s.i;
+  }
   // Operands [begin, end) as indices.
   Shape indices(size_t begin, size_t end) const;
   // Faults with out_of_bounds unless the block lies in the ref.

@@ -46,6 +46,7 @@ Step CoreOps::view_or_fault(const ir::Op& op, std::string problem, View v) {
 }
 
 Step CoreOps::MemrefAlloca(const ir::Op&) {
+  if (machine.recorder) machine.recorder->allocate(at());
   set(whole(core.buffers[static_cast<size_t>(instr->target)]));
   return Step::kNext;
 }
@@ -122,18 +123,50 @@ Step CoreOps::TpuAssumeMemrefLayout(const ir::Op&) {
 
 Step CoreOps::MemrefLoad(const ir::Op& op) {
   const View& v = ref(0);
-  const Shape at = indices(1, args.size());
-  check_block(op, v, at, Shape(at.size(), 1), {});
-  set(RtValue(read_scalar(v, at)));
+  const Shape index = indices(1, args.size());
+  const Shape ones(index.size(), 1);
+  if (lenient(v, index, ones, {})) {
+    set(RtValue(read_or_garbage(v, index)));
+    return Step::kNext;
+  }
+  check_block(op, v, index, ones, {});
+  Scalar s = read_scalar(v, index);
+  if (machine.recorder)
+    s.origin = machine.recorder->load(at(), v, region_of(v, index, ones, {}), false);
+  set(RtValue(s));
   return Step::kNext;
 }
 Step CoreOps::MemrefStore(const ir::Op& op) {
   const View& v = ref(1);
-  const Shape at = indices(2, args.size());
-  check_block(op, v, at, Shape(at.size(), 1), {});
+  const Shape index = indices(2, args.size());
+  const Shape ones(index.size(), 1);
+  check_block(op, v, index, ones, {});
   check_writable(op, v);
-  write_scalar(v, at, scalar(*args[0]));
+  const Scalar& s = scalar(*args[0]);
+  write_scalar(v, index, s);
+  if (machine.recorder) {
+    const Content content = s.origin == Origin::kKnown    ? Content::kKnown
+                            : s.origin == Origin::kVector ? Content::kVector
+                                                          : Content::kNotGiven;
+    machine.recorder->store(at(), v, region_of(v, index, ones, {}), content, {});
+  }
   return Step::kNext;
+}
+
+bool CoreOps::lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps) {
+  if (!machine.recorder || starts.size() != v.shape.size() || sizes.size() != v.shape.size())
+    return false;
+  std::string problem = outside(v, starts, sizes, steps);
+  if (problem.empty()) return false;
+  machine.recorder->out_of_bounds_load(at(), v, std::move(problem));
+  return true;
+}
+
+Scalar CoreOps::read_or_garbage(const View& v, const Shape& place) const {
+  if (outside(v, place, Shape(place.size(), 1), {}).empty()) return read_scalar(v, place);
+  const uint32_t bits = fill_bits(v.elem, machine.out_of_bounds);
+  if (ir::is_float(v.elem)) return make_float(v.elem, float_from_bits(v.elem, bits));
+  return make_int(v.elem, wrap(v.elem, bits));
 }
 
 namespace {
@@ -152,8 +185,31 @@ Shape steps_of(const ir::Op& op) {
 
 Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps, const Vector* mask) {
   const Type type = op.result()->type;
-  check_block(op, v, starts, block_sizes(type.shape(), v.shape.size()), steps);
+  const Shape sizes = block_sizes(type.shape(), v.shape.size());
+  if (lenient(v, starts, sizes, steps)) {
+    Vector out(type);
+    Shape index(sizes.size(), 0);
+    for (size_t k = 0; k < static_cast<size_t>(out.size()); ++k) {
+      Shape place = starts;
+      for (size_t d = 0; d < place.size(); ++d) place[d] += index[d] * (steps.empty() ? 1 : steps[d]);
+      const Scalar s = read_or_garbage(v, place);
+      if (out.is_float()) {
+        out.mutable_f()[k] = s.f;
+      } else {
+        out.mutable_i()[k] = static_cast<int32_t>(s.i);
+      }
+      for (size_t d = index.size(); d-- > 0;) {
+        if (++index[d] < sizes[d]) break;
+        index[d] = 0;
+      }
+    }
+    set(RtValue(std::move(out)));
+    return Step::kNext;
+  }
+  check_block(op, v, starts, sizes, steps);
   Vector out = read_vector(v, starts, steps, type);
+  if (machine.recorder)
+    machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), mask != nullptr);
   if (mask) {  // lanes that are off read as zero
     const auto on = mask->i();
     for (size_t k = 0; k < on.size(); ++k) {
@@ -171,9 +227,15 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps, c
 
 Step CoreOps::store(const ir::Op& op, const Vector& value, const View& v, Shape starts, Shape steps,
                     const Vector* mask, bool add) {
-  check_block(op, v, starts, block_sizes(value.shape(), v.shape.size()), steps);
+  const Shape sizes = block_sizes(value.shape(), v.shape.size());
+  check_block(op, v, starts, sizes, steps);
   check_writable(op, v);
   const auto on = mask ? mask->i() : std::span<const int32_t>();
+  if (machine.recorder) {
+    const Region region = region_of(v, starts, sizes, steps);
+    if (add) machine.recorder->load(at(), v, region, mask != nullptr);
+    machine.recorder->store(at(), v, region, Content::kVector, on);
+  }
   if (!add) {
     write_vector(v, starts, steps, value, on);
     return Step::kNext;

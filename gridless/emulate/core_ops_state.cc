@@ -17,8 +17,20 @@ Step CoreOps::pure(const ir::Op& op) {
     set(RtValue(make_int(Elem::kI32, machine.grid_bounds[d])));
   } else {
     set(PureOps{args}.run(op));
+    if (machine.recorder) inherit_origin();
   }
   return Step::kNext;
+}
+
+void CoreOps::inherit_origin() {
+  RtValue& result = frame.slots[static_cast<size_t>(frame.program->results(*instr)[0])];
+  if (!std::holds_alternative<Scalar>(result)) return;
+  Origin origin = Origin::kKnown;
+  for (const RtValue* arg : args) {
+    if (std::holds_alternative<Vector>(*arg)) origin = std::max(origin, Origin::kVector);
+    if (std::holds_alternative<Scalar>(*arg)) origin = std::max(origin, std::get<Scalar>(*arg).origin);
+  }
+  std::get<Scalar>(result).origin = origin;
 }
 
 // A staged operand is K x N as f32; bf16 and narrower floats are exact, f32 rounds to bf16 as in

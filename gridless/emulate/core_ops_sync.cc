@@ -28,21 +28,22 @@ Step CoreOps::wait(const ir::Op& op, const View& ref, int64_t need) {
   machine.dma.advance(s, need);
   if (s.count >= need) {
     s.count -= need;
+    if (machine.recorder) machine.recorder->wait(at(), ref, need);
     return Step::kNext;
   }
   std::string name = ref.buffer->name;
   if (ref.buffer->semaphores.size() > 1) name += fmt::format("[{}]", ref.offset);
-  core.waiting = {&op, &s, std::move(name), need};
+  core.waiting = {&op, &s, std::move(name), need, ref.buffer->site, ref.offset};
   return Step::kBlocked;
 }
 
 // Operands: source, [source semaphore], target, target semaphore, [device], [core], [subcore].
 Step CoreOps::TpuEnqueueDma(const ir::Op& op) {
-  const auto at = segments(op);
-  const bool has_sent = at[2] > at[1];
-  const bool remote = at.size() > 5 && at[5] > at[4];
-  const int to = remote ? device(op, at[4]) : core.id;
-  Transfer t{.src = ref(0), .dst = ref(at[2]), .op = &op, .core = core.id};
+  const auto seg = segments(op);
+  const bool has_sent = seg[2] > seg[1];
+  const bool remote = seg.size() > 5 && seg[5] > seg[4];
+  const int to = remote ? device(op, seg[4]) : core.id;
+  Transfer t{.src = ref(0), .dst = ref(seg[2]), .op = &op, .core = core.id};
   if (t.src.shape != t.dst.shape || t.src.elem != t.dst.elem) {
     fault(op, "shape_mismatch",
           fmt::format("tpu.enqueue_dma copies {} to {}", t.src.str(), t.dst.str()),
@@ -51,9 +52,17 @@ Step CoreOps::TpuEnqueueDma(const ir::Op& op) {
   t.dst.buffer =
       &machine.cores[static_cast<size_t>(to)].buffers[static_cast<size_t>(t.dst.buffer->site)];
   check_writable(op, t.dst);
-  t.arrived = &semaphore(op, ref(at[3]), to);
-  if (has_sent) t.sent = &semaphore(op, ref(at[1]), core.id);
+  t.arrived = &semaphore(op, ref(seg[3]), to);
+  if (has_sent) t.sent = &semaphore(op, ref(seg[1]), core.id);
   t.bytes = t.src.num_bytes();
+  if (machine.recorder) {
+    t.arrived_ref = ref(seg[3]);
+    if (has_sent) t.sent_ref = ref(seg[1]);
+    machine.recorder->copy(at(), t);
+    copy_contents(t.src, t.dst);
+    machine.dma.run_now(std::move(t));
+    return Step::kNext;
+  }
   machine.dma.start(std::move(t));
   return Step::kNext;
 }
@@ -68,9 +77,11 @@ Step CoreOps::TpuWaitDma(const ir::Op& op) {
 }
 
 Step CoreOps::TpuSemSignal(const ir::Op& op) {
-  const auto at = segments(op);
-  const bool remote = at.size() > 3 && at[3] > at[2];
-  semaphore(op, ref(0), remote ? device(op, at[2]) : core.id).count += integer(1);
+  const auto seg = segments(op);
+  const bool remote = seg.size() > 3 && seg[3] > seg[2];
+  const int to = remote ? device(op, seg[2]) : core.id;
+  semaphore(op, ref(0), to).count += integer(1);
+  if (machine.recorder) machine.recorder->signal(at(), ref(0), to, integer(1));
   return Step::kNext;
 }
 
@@ -80,6 +91,7 @@ Step CoreOps::TpuSemWait(const ir::Op& op) { return wait(op, ref(0), integer(1))
 Step CoreOps::TpuSemRead(const ir::Op& op) {
   Semaphore& s = semaphore(op, ref(0), core.id);
   machine.dma.advance(s, INT64_MAX);
+  if (machine.recorder) machine.recorder->read(at(), ref(0));
   set(RtValue(make_int(Elem::kI32, s.count)));
   return Step::kPoll;
 }

@@ -8,6 +8,7 @@
 #include "gridless/emulate/fault.h"
 #include "gridless/emulate/grid.h"
 #include "gridless/emulate/machine.h"
+#include "gridless/emulate/recorder.h"
 #include "gridless/ir/verifier.h"
 
 namespace gridless::emulate {
@@ -22,8 +23,11 @@ std::span<std::byte> writable(std::span<const std::byte> s) {
 class Launch {
  public:
   Launch(const Kernel& kernel, std::span<const CoreMemory> memory, const Options& options)
-      : kernel_(kernel), memory_(memory) {
+      : kernel_(kernel), memory_(memory), options_(options) {
     machine_.max_steps = options.max_steps;
+    machine_.recorder = options.recorder;
+    machine_.out_of_bounds =
+        options.other_site == Options::kBeyond ? options.other_fill : options.fill;
     machine_.barrier_site = kernel.barrier_site();
     machine_.cores.resize(memory.size());
     for (size_t c = 0; c < memory.size(); ++c) set_up(c);
@@ -34,24 +38,59 @@ class Launch {
     try {
       set_grid_bounds();
       for (size_t c = 0; c < machine_.cores.size(); ++c) {
-        grids_.emplace_back(kernel_, machine_, machine_.cores[c], tensors(c));
-        if (!grids_[c].next()) machine_.cores[c].state = Core::State::kDone;
+        Core& core = machine_.cores[c];
+        grids_.emplace_back(kernel_, machine_, core, tensors(c));
+        if (machine_.recorder) machine_.recorder->enter(core);
+        if (!grids_[c].next()) done(core);
       }
       report.finished = schedule(report.diagnostics);
       if (report.finished) {
-        finish_copies(report.diagnostics);
+        if (!machine_.recorder) finish_copies(report.diagnostics);
         for (Grid& g : grids_) g.next();  // outputs of the last step, after late copies
         for (size_t c = 0; c < machine_.cores.size(); ++c) copy_out(c);
-        check_semaphores(report.diagnostics);
+        if (!machine_.recorder) check_semaphores(report.diagnostics);
       }
     } catch (Fault& f) {
       report.diagnostics.push_back(std::move(f.diagnostic));
     }
     report.steps = machine_.steps;
+    if (machine_.recorder) tell_results();
     return report;
   }
 
  private:
+  void done(Core& core) {
+    core.state = Core::State::kDone;
+    if (machine_.recorder) machine_.recorder->leave(core);
+  }
+
+  // Starts a buffer's contents, and chooses its garbage.
+  void prepare(Buffer& b, Content all) const {
+    if (!machine_.recorder) return;
+    b.fill = b.site == options_.other_site ? options_.other_fill : options_.fill;
+    if (!b.is_semaphore()) b.track(all);
+  }
+
+  Content given(const Argument& arg) const {
+    if (arg.role == Argument::Role::kOutput && arg.aliased < 0) return Content::kGarbage;
+    const auto operand = static_cast<size_t>(arg.role == Argument::Role::kOutput ? arg.aliased
+                                                                                : arg.tensor);
+    const bool missing = operand < options_.not_given.size() && options_.not_given[operand];
+    return missing ? Content::kNotGiven : Content::kKnown;
+  }
+
+  void tell_results() {
+    for (const Core& core : machine_.cores)
+      for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
+        const Argument& arg = kernel_.arguments[k];
+        if (arg.role != Argument::Role::kOutput) continue;
+        const auto c = static_cast<size_t>(core.id);
+        machine_.recorder->result(core.id, arg.tensor,
+                                  arg.is_window && c < grids_.size() ? grids_[c].contents(k)
+                                                                     : core.buffers[k].contents);
+      }
+  }
+
   void set_up(size_t c) {
     Core& core = machine_.cores[c];
     const CoreMemory& memory = memory_[c];
@@ -74,24 +113,27 @@ class Launch {
       if (!b.type.is_memref()) continue;  // a grid index
       const Argument* arg = s < kernel_.arguments.size() ? &kernel_.arguments[s] : nullptr;
       if (!arg || arg->tensor < 0 || arg->is_window) {
+        prepare(b, Content::kGarbage);
         b.allocate();
         continue;
       }
       const std::span<std::byte> tensor = tensors(c)[s];
       const bool output = arg->role == Argument::Role::kOutput;
+      prepare(b, given(*arg));
       b.read_only = !output && arg->aliased < 0;
       b.data = tensor;
       if (output && arg->aliased < 0) b.poison();
-      if (arg->in_place()) continue;
       if (output && arg->aliased >= 0) {
-        // The copy that the operand's argument already has.
+        // The copy that the operand's argument already has, or the tensor itself.
         for (size_t k = 0; k < s; ++k) {
           const Argument& in = kernel_.arguments[k];
-          if (in.aliased == arg->tensor && in.role != Argument::Role::kOutput)
-            b.data = core.buffers[k].data;
+          if (in.aliased != arg->tensor || in.role == Argument::Role::kOutput) continue;
+          b.contents = core.buffers[k].contents;
+          if (!arg->in_place()) b.data = core.buffers[k].data;
         }
         continue;
       }
+      if (arg->in_place()) continue;
       b.owned.assign(tensor.begin(), tensor.end());
       b.data = b.owned;
       b.read_only = false;
@@ -152,17 +194,25 @@ class Launch {
         Core& core = machine_.cores[c];
         if (core.state == Core::State::kDone) continue;
         progress |= run_core(machine_, core);
+        const bool returned = core.state == Core::State::kDone;
         // The step after the last stays for run(): copies may still be in flight.
-        if (core.state == Core::State::kDone && !grids_[c].at_end()) {
+        if (returned && !grids_[c].at_end()) {
           grids_[c].next();
           core.state = Core::State::kReady;
+        } else if (returned) {
+          done(core);
         }
         all_done &= core.state == Core::State::kDone;
       }
       if (all_done) return true;
       if (!progress) break;
     }
-    diagnostics.push_back(deadlock());
+    if (machine_.recorder) {
+      for (const Core& core : machine_.cores)
+        if (core.state != Core::State::kDone) machine_.recorder->stuck(core);
+    } else {
+      diagnostics.push_back(deadlock());
+    }
     return false;
   }
 
@@ -232,6 +282,7 @@ class Launch {
 
   const Kernel& kernel_;
   std::span<const CoreMemory> memory_;
+  const Options& options_;
   Machine machine_;
   std::vector<Grid> grids_;
 };

@@ -15,13 +15,26 @@
 
 #include "gridless/base/diagnostic.h"
 #include "gridless/base/error.h"
+#include "gridless/emulate/codec.h"
 #include "gridless/emulate/kernel.h"
 
 namespace gridless::emulate {
 
+class Recorder;
+
 struct Options {
   // Instructions of all cores together before the run is stopped with a step_limit Diagnostic.
   int64_t max_steps = 2'000'000'000;
+
+  // The rest is for the checker (check/check.h). With a recorder, deadlocks, copies in flight and
+  // semaphores left over are for whoever reads its trace: the report has only what stopped the run.
+  Recorder* recorder = nullptr;
+  // Garbage in memory that nobody wrote; that of one site may differ (kBeyond: what loads beyond a
+  // ref's end give).
+  Fill fill = Fill::kPoison, other_fill = Fill::kPoison;
+  static constexpr int kNone = -1, kBeyond = -2;
+  int other_site = kNone;
+  std::vector<bool> not_given;  // operands whose data is made up; shorter: given
 };
 
 // The memory of one core's call, row-major as tensor_bytes() says. An operand that is aliased to
@@ -43,6 +56,7 @@ class Emulator {
   static std::expected<Emulator, Diagnostics> create(const ir::Module& module, ir::Call call);
 
   const ir::Call& call() const { return kernel_.call; }
+  const Kernel& kernel() const { return kernel_; }
 
   // One launch on memory.size() cores. Sizes must match the call (CHECK). The emulator itself keeps
   // no state between launches; several threads may run one emulator on memory of their own.

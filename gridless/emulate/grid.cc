@@ -1,6 +1,7 @@
 #include "gridless/emulate/grid.h"
 
 #include "gridless/emulate/fault.h"
+#include "gridless/emulate/recorder.h"
 
 namespace gridless::emulate {
 
@@ -20,6 +21,7 @@ Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
     b.type = Type::memref(spec.type.shape(), arg.type.elem(), ir::Space::kHbm);
     b.name = arg.name;
     b.data = tensors[k];
+    if (machine.recorder && output && arg.aliased < 0) b.track(Content::kGarbage);
   }
 }
 
@@ -58,11 +60,9 @@ void Grid::copy(size_t argument, const Shape& at, bool in) {
     }
   }
   const View inner = slice(window, into, sizes), outer = slice(tensor, from, sizes);
-  if (in) {
-    copy_view(outer, inner);
-  } else {
-    copy_view(inner, outer);
-  }
+  const View &source = in ? outer : inner, &target = in ? inner : outer;
+  copy_view(source, target);
+  if (machine_.recorder) copy_contents(source, target);
 }
 
 bool Grid::next() {
@@ -80,12 +80,14 @@ bool Grid::next() {
   for (size_t k = 0; k < windows_.size(); ++k) {
     if (kernel_.arguments[k].role != Argument::Role::kOutput || next[k] == windows_[k].at) continue;
     if (!windows_[k].at.empty()) copy(k, windows_[k].at, /*in=*/false);
+    if (machine_.recorder) machine_.recorder->new_window(core_, static_cast<int>(k));
     core_.buffers[k].poison();
     windows_[k].at = next[k];
   }
   if (last) return false;
   for (size_t k = 0; k < windows_.size(); ++k) {
     if (!kernel_.arguments[k].is_window || next[k] == windows_[k].at) continue;
+    if (machine_.recorder) machine_.recorder->new_window(core_, static_cast<int>(k));
     core_.buffers[k].poison();
     copy(k, next[k], /*in=*/true);
     windows_[k].at = next[k];

@@ -21,6 +21,10 @@ class Grid {
   bool next();
   // The step that next() set up last is the last one.
   bool at_end() const { return step_ == steps_; }
+  // Under a recorder: what is known of the tensor of a window (Buffer::contents).
+  std::shared_ptr<Content[]> contents(size_t argument) const {
+    return windows_[argument].tensor.contents;
+  }
 
  private:
   struct Window {

@@ -36,12 +36,14 @@ class Interpreter {
           frame_.pc = in.target;
           continue;
         case Instr::Kind::kJumpUnless:
+          decides(in, from.first(1));
           if (integer(from[0]) == 0) {
             frame_.pc = in.target;
             continue;
           }
           break;
         case Instr::Kind::kForEnter: {
+          decides(in, from.first(3));
           if (integer(from[2]) <= 0)
             fault(*in.op, "invalid_ir", fmt::format("scf.for with step {}", integer(from[2])),
                   "a loop's step must be positive");
@@ -67,6 +69,8 @@ class Interpreter {
           for (int32_t s : to) slot(s) = std::monostate();
           break;
         case Instr::Kind::kScopeEnd:
+          if (machine_.recorder)
+            machine_.recorder->end_scope({core_, frame_, in}, from[0], from[1]);
           for (int32_t s = from[0]; s < from[1]; ++s)
             core_.buffers[static_cast<size_t>(s)].poison();
           break;
@@ -80,6 +84,11 @@ class Interpreter {
  private:
   RtValue& slot(int32_t s) { return frame_.slots[static_cast<size_t>(s)]; }
   int64_t integer(int32_t s) { return scalar(slot(s)).i; }
+
+  void decides(const Instr& in, std::span<const int32_t> from) {
+    if (!machine_.recorder) return;
+    for (int32_t s : from) machine_.recorder->decides(*in.op, scalar(slot(s)));
+  }
 
   void move(std::span<const int32_t> from, std::span<const int32_t> to) {
     if (from.size() == 1) {

@@ -16,6 +16,7 @@ struct Transfer {
   View src, dst;              // each on the core whose memory it is
   Semaphore* sent = nullptr;  // remote copies: the sender's semaphore
   Semaphore* arrived = nullptr;
+  View sent_ref, arrived_ref;  // as the program names them
   int64_t bytes = 0;
   const ir::Op* op = nullptr;
   int core = 0;  // that started it
@@ -28,6 +29,8 @@ struct Transfer {
 class DmaEngine {
  public:
   void start(Transfer t);
+  // Performs the copy at once (runs under a Recorder).
+  void run_now(Transfer t) { perform(t); }
   // Performs copies that add to `s`, oldest first, until it holds `need` or none is left.
   void advance(Semaphore& s, int64_t need);
   // Performs and returns what no wait asked for.
@@ -62,6 +65,8 @@ struct Waiting {
   const Semaphore* semaphore = nullptr;
   std::string name;
   int64_t need = 0;
+  int site = 0;  // of the semaphore, and which of its array
+  int64_t index = 0;
 };
 
 struct Core {
@@ -76,7 +81,11 @@ struct Core {
   Shape grid;  // this step's place in the grid
 };
 
+class Recorder;  // recorder.h
+
 struct Machine {
+  Recorder* recorder = nullptr;         // null in plain runs
+  Fill out_of_bounds = Fill::kPoison;  // what loads beyond a ref's end give under a recorder
   std::vector<Core> cores;
   DmaEngine dma;
   int barrier_site = 0;

@@ -32,13 +32,23 @@ class Flattener {
   Flattener(Program& p, int first_site) : p_(p), first_site_(first_site) {}
 
   void function(const ir::Op& fn) {
-    ir::walk(fn, [&](const ir::Op& op) { used_.insert(op.operands.begin(), op.operands.end()); });
+    find_used(fn);
     const ir::Block& body = fn.body();
     for (const auto& arg : body.args) p_.arguments.push_back(slot(arg.get()));
     block(body, {});
   }
 
  private:
+  // A value is used if an op that does something, or whose own result is used, reads it. Uses stand
+  // after definitions in pre-order, but for what a loop's yield carries back: yields count as doing
+  // something.
+  void find_used(const ir::Op& fn) {
+    std::vector<const ir::Op*> ops;
+    ir::walk(fn, [&](const ir::Op& op) { ops.push_back(&op); });
+    for (size_t k = ops.size(); k-- > 0;)
+      if (!dead(*ops[k])) used_.insert(ops[k]->operands.begin(), ops[k]->operands.end());
+  }
+
   // What the terminator of a block does: called with the terminator op.
   using Terminator = std::function<void(const ir::Op&)>;
 
@@ -64,7 +74,7 @@ class Flattener {
 
   int32_t emit(Kind kind, const ir::Op* op, const std::vector<int32_t>& operands,
                const std::vector<int32_t>& results, int32_t target = 0) {
-    Instr in{.kind = kind, .op = op, .target = target};
+    Instr in{.kind = kind, .op = op, .target = target, .loop = loop_};
     in.operands_begin = static_cast<int32_t>(p_.slots.size());
     p_.slots.insert(p_.slots.end(), operands.begin(), operands.end());
     in.operands_end = in.results_begin = static_cast<int32_t>(p_.slots.size());
@@ -98,7 +108,7 @@ class Flattener {
     return out;
   }
 
-  // Loads and arithmetic whose results nobody reads. Pallas writes a vector.load before every
+  // Loads and arithmetic whose results nobody uses. Pallas writes a vector.load before every
   // store.
   bool dead(const ir::Op& op) const {
     const ir::Effect effect = op.info().effect;
@@ -171,12 +181,16 @@ class Flattener {
     emit(Kind::kForEnter, &op, in, carried);
     const int32_t test = emit(Kind::kForTest, &op, {carried[0], in[1]}, {});
     const size_t first = p_.sites.size();
+    const int32_t around = loop_;
+    p_.loops.push_back({around, carried[0]});
+    loop_ = static_cast<int32_t>(p_.loops.size()) - 1;
     block(body, [&](const ir::Op& yield) {
       end_scope(op, first);  // a round that allocates gets its memory anew
       std::vector<int32_t> next = {carried[0], in[2]};
       for (int32_t s : slots_of(yield.operands)) next.push_back(s);
       emit(Kind::kForNext, &op, next, carried, test);
     });
+    loop_ = around;
     jump_here(test);
     emit(Kind::kMove, &op, values, slots_of(op.results));
     free(body);
@@ -247,6 +261,7 @@ class Flattener {
 
   Program& p_;
   int first_site_;
+  int32_t loop_ = -1;  // the loop that is being flattened
   std::unordered_map<const ir::Value*, int32_t> numbers_;
   std::unordered_set<const ir::Value*> used_;
   std::map<std::pair<const ir::TypeData*, uint64_t>, RtValue> splats_;

@@ -31,6 +31,13 @@ struct Instr {
   int32_t operands_begin = 0, operands_end = 0;  // ranges of Program::slots
   int32_t results_begin = 0, results_end = 0;
   int32_t target = 0;
+  int32_t loop = -1;  // the innermost loop around it, of Program::loops
+};
+
+// A counted loop, for messages that name an iteration.
+struct Loop {
+  int32_t parent = -1;
+  int32_t counter = 0;  // slot of the induction variable
 };
 
 // A place in memory that is the same on all cores (buffer.h).
@@ -46,6 +53,7 @@ struct Program {
   std::vector<RtValue> initial;    // the frame at the start: constants are already in it
   std::vector<int32_t> arguments;  // slots of the function's arguments
   std::vector<Site> sites;         // allocations; numbered after the caller's own sites
+  std::vector<Loop> loops;
 
   std::span<const int32_t> operands(const Instr& in) const {
     return {slots.data() + in.operands_begin, slots.data() + in.operands_end};

@@ -23,8 +23,13 @@ using ir::Elem;
 using ir::Shape;
 using ir::Type;
 
+// Where a scalar's value comes from, for the checker: control flow that depends on vectors, or on
+// operands nobody gave, is not the same for all data. The later one wins when values are combined.
+enum class Origin : uint8_t { kKnown, kVector, kNotGiven };
+
 struct Scalar {
   Elem elem = Elem::kI32;
+  Origin origin = Origin::kKnown;
   int64_t i = 0;  // integer and index formats, sign-extended; i1: 0 or 1
   float f = 0;    // float formats
 };

@@ -1,0 +1,192 @@
+// gridless check: proves a kernel free of races, hangs and the like under every timing, or says what
+// is wrong with it.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "apps/commands.h"
+#include "apps/common.h"
+#include "apps/exec_tensors.h"
+#include "apps/kernel_target.h"
+#include "apps/target.h"
+#include "gridless/emulate/check/check.h"
+#include "kernels/gallery.h"
+
+namespace gridless::apps {
+namespace {
+
+using emulate::CheckReport;
+using nlohmann::json;
+
+struct Arguments {
+  std::string target;
+  std::string call;
+  std::string inputs;
+  std::string schedule_out;
+  int cores = 0;
+  int seeds = 1;
+  int64_t max_steps = emulate::CheckOptions().max_steps;
+  bool json = false;
+};
+
+// A gallery kernel brings inputs of its own; other kernels may have a file of them.
+Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int cores, int seed) {
+  namespace fs = std::filesystem;
+  if (!args.inputs.empty()) return read_operands(args.inputs, call, cores, /*some=*/true);
+  CallBytes out(call.operands.size());
+  if (!args.target.starts_with("kernel:")) {
+    const fs::path beside = fs::path(args.target).parent_path() / "data.safetensors";
+    if (fs::exists(beside)) return read_operands(beside.string(), call, cores, /*some=*/true);
+    return out;
+  }
+  TRY(const Target target, parse_target(args.target));
+  TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
+  std::map<std::string, std::string> keys = target.keys;
+  for (const kernels::Option& o : lesson->options)
+    if (o.key == "cores") keys["cores"] = std::to_string(cores);
+  TRY(const kernels::Options options, lesson->with(keys));
+  for (const auto& core : lesson->inputs(options, static_cast<uint64_t>(seed)))
+    for (size_t k = 0; k < out.size(); ++k) {
+      const std::vector<std::byte> bytes = core[k].bytes();
+      out[k].insert(out[k].end(), bytes.begin(), bytes.end());
+    }
+  return out;
+}
+
+json to_json(const emulate::Finding& f) {
+  const Diagnostic& d = f.diagnostic;
+  const bool error = d.severity == Diagnostic::Severity::kError;
+  return {{"kind", d.kind},       {"severity", error ? "error" : "warning"},
+          {"message", d.message}, {"location", d.where.known() ? d.where.str() : ""},
+          {"cores", f.cores},     {"notes", d.notes},
+          {"hint", d.hint}};
+}
+
+json to_json(const emulate::Schedule& s) {
+  return {{"kind", s.kind},
+          {"hold",
+           {{"core", s.held.core},
+            {"event", s.held.pos},
+            {"copy", s.holds_copy ? json(s.copy) : json(nullptr)},
+            {"at", s.held_at}}},
+          {"until", {{"core", s.until.core}, {"event", s.until.pos}, {"at", s.until_at}}}};
+}
+
+// The first error's schedule, else the first there is.
+const emulate::Schedule* schedule_of(const CheckReport& report) {
+  const emulate::Schedule* found = nullptr;
+  for (const emulate::Finding& f : report.findings) {
+    if (!f.schedule) continue;
+    if (f.diagnostic.severity == Diagnostic::Severity::kError) return &*f.schedule;
+    if (!found) found = &*f.schedule;
+  }
+  return found;
+}
+
+void print_report(const Arguments& args, const CheckReport& report) {
+  if (args.json) {
+    json findings = json::array();
+    for (const emulate::Finding& f : report.findings) findings.push_back(to_json(f));
+    print_json({{"target", args.target},
+                {"verdict", report.clean() ? "clean" : "findings"},
+                {"certificate", report.certificate},
+                {"findings", findings},
+                {"notes", report.notes},
+                {"events", report.events},
+                {"cores", report.cores},
+                {"seconds", report.seconds},
+                {"vmem_peak_bytes", report.vmem_peak_bytes},
+                {"smem_peak_bytes", report.smem_peak_bytes},
+                {"semaphores", report.semaphores}});
+    return;
+  }
+  const int errors = static_cast<int>(std::ranges::count_if(report.findings, [](const auto& f) {
+    return f.diagnostic.severity == Diagnostic::Severity::kError;
+  }));
+  fmt::print("{}: {}, {}\n", args.target,
+             report.clean() ? "clean" : fmt::format("{} error{}", errors, errors > 1 ? "s" : ""),
+             report.certificate ? "proved for every timing of this data" : "no proof");
+  fmt::print("  {} core{}, {} events, {:.1f} ms; VMEM {} bytes, SMEM {} bytes, {} semaphores\n",
+             report.cores, report.cores > 1 ? "s" : "", report.events, report.seconds * 1e3,
+             report.vmem_peak_bytes, report.smem_peak_bytes, report.semaphores);
+  for (const std::string& n : report.notes) fmt::print("  {}\n", n);
+}
+
+int run(const Arguments& args) {
+  const auto program = load_kernel(args.target, args.call, args.cores);
+  if (!program) return report(program.error());
+  const int cores = args.cores > 0 ? args.cores : program->call.cores;
+  // With several seeds, the first run that is not clean is the answer.
+  std::optional<CheckReport> answer;
+  for (int seed = 1; seed <= args.seeds; ++seed) {
+    const auto operands = operands_of(args, program->call, cores, seed);
+    if (!operands) return report(operands.error());
+    const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
+    auto checked = emulate::check(program->module, program->call, cores, views,
+                                  {.max_steps = args.max_steps});
+    if (!checked) return report(checked.error());
+    const bool proved = checked->certificate && (!answer || answer->certificate);
+    answer = std::move(*checked);
+    answer->certificate = proved;
+    if (!answer->clean()) break;
+  }
+  if (!args.schedule_out.empty()) {
+    const emulate::Schedule* schedule = schedule_of(*answer);
+    const auto written =
+        write_file(args.schedule_out, (schedule ? to_json(*schedule) : json::object()).dump(2) + "\n");
+    if (!written) return report(written.error());
+  }
+  print_report(args, *answer);
+  return report(answer->diagnostics());
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, int& exit_code) {
+  CLI::App* command =
+      app.add_subcommand("check", "Prove a kernel right under every timing, or find what is wrong");
+  const auto args = std::make_shared<Arguments>();
+  command
+      ->add_option(
+          "TARGET", args->target,
+          "kernel:NAME[?key=value&...] of the gallery, or the body of a kernel as text (.mlir)")
+      ->required();
+  command
+      ->add_option("--call", args->call,
+                   "Operands and results of the body; default: the call.json beside it")
+      ->option_text("FILE");
+  command
+      ->add_option("--cores", args->cores,
+                   "Virtual cores; default: as many as the call has devices")
+      ->check(CLI::Range(1, 128))
+      ->option_text("N");
+  command
+      ->add_option("--scalars,--inputs", args->inputs,
+                   "Values of operands (some or all): tensors in0, in1, ... or by their names; "
+                   "default: the data.safetensors beside the body. Without values, tables are zeros")
+      ->option_text("FILE.safetensors");
+  command
+      ->add_option("--seeds", args->seeds,
+                   "Gallery kernels: sets of random inputs to check, one after another")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str()
+      ->option_text("N");
+  command->add_option("--max-steps", args->max_steps, "Instructions of all cores, at most")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str()
+      ->option_text("N");
+  command
+      ->add_option("--schedule-out", args->schedule_out,
+                   "Write the timing that shows the first fault, as JSON")
+      ->option_text("FILE");
+  command->add_flag("--json", args->json, "Print one JSON object");
+  set_examples(command, {"gridless check kernel:15_all_reduce --cores 8",
+                         "gridless check ring/module.mlir --call ring/call.json --json"});
+  command->callback([args, &exit_code] { exit_code = run(*args); });
+}
+
+}  // namespace gridless::apps

@@ -1,0 +1,19 @@
+// What a kernel needs of the chip's memories, and whether the chip has it.
+#pragma once
+
+#include "gridless/emulate/kernel.h"
+
+namespace gridless::emulate {
+
+// Peaks over the program, bytes of one core. Arrays are padded to the chip's tiles: the minor
+// dimension to 128 lanes, the one before it to 8 rows of 32 bits (or the next power of two, if
+// fewer). Blocks of grid windows count twice: the pipeline holds two.
+struct Usage {
+  int64_t vmem_bytes = 0, smem_bytes = 0, semaphores = 0;
+};
+Usage usage(const Kernel& kernel);
+
+// Findings of kind capacity.
+Diagnostics check_capacity(const Kernel& kernel, const Usage& usage);
+
+}  // namespace gridless::emulate

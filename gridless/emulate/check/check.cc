@@ -1,0 +1,180 @@
+#include "gridless/emulate/check/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "gridless/emulate/check/capacity.h"
+#include "gridless/emulate/check/garbage.h"
+
+namespace gridless::emulate {
+namespace {
+
+constexpr std::string_view kAssumptions[] = {
+    "A1 only the owner waits on and reads a semaphore; counts never wrap",
+    "A2 a core's stores, copy starts and signals take effect in program order, as seen through "
+    "semaphores",
+    "A3 the last unit of a copy's receive count comes after all its data, of its send count after "
+    "all of the source is read",
+    "A4 every copy and signal arrives in the end",
+    "A5 addresses are static and the same on all cores",
+    "A6 the window copies of a grid's pipeline are right and private",
+    "A7 launches on a core run in order; barrier semaphores start at zero",
+    "A8 the data is as given: all timings, not all inputs",
+    "A9 nothing outside the kernel touches its memory; operands do not overlap unless aliased",
+    "A10 additions to a semaphore are atomic",
+};
+
+Finding finding(Diagnostic d) { return {std::move(d), {}, std::nullopt}; }
+
+bool uses_barrier(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body.code, [](const Instr& in) {
+    return in.op && in.op->code == ir::OpCode::kTpuSemBarrier;
+  });
+}
+
+void check_collective(const Kernel& kernel, std::vector<Finding>& out) {
+  if (!uses_barrier(kernel) || kernel.call.collective_id) return;
+  out.push_back(finding(
+      {.kind = "collective_mismatch",
+       .message = "the kernel uses the barrier semaphore, but its call has no collective_id",
+       .where = kernel.function->loc,
+       .notes = {},
+       .hint = "give every kernel that runs at the same time a collective_id of its own"}));
+}
+
+// Findings of the rules that hold for any prefix of the run, then those about its end.
+void apply_rules(const Trace& trace, std::vector<Finding>& out, CheckReport& report) {
+  Rules rules(trace);
+  rules.races();
+  rules.entries();
+  rules.timing_reads();
+  if (trace.finished) {
+    rules.lifetimes();
+    rules.semaphores_left();
+  }
+  rules.deadlock();
+  report.passes = rules.passes();
+  if (!rules.exact())
+    report.notes.push_back(
+        "too many pairs needed an exact replay: some findings may be false alarms");
+  for (Finding& f : rules.take()) out.push_back(std::move(f));
+}
+
+// R9: launches share the barrier semaphore, so a second one follows at once.
+bool needs_second_launch(const Trace& trace) {
+  if (!trace.finished || trace.cores == 1) return false;
+  for (size_t s = 0; s < trace.semaphores.size(); ++s) {
+    if (!trace.is_barrier(static_cast<int32_t>(s))) continue;
+    if (trace.semaphores[s].left != 0) return false;
+    if (!trace.semaphores[s].waits.empty()) return true;
+  }
+  return false;
+}
+
+bool depends_on_missing(const Recorder& recorder) {
+  return std::ranges::any_of(recorder.decisions,
+                             [](const auto& d) { return d.second == Origin::kNotGiven; });
+}
+
+// What control flow depends on beside what was given.
+bool explain_decisions(const Recorder& recorder, CheckReport& report) {
+  bool proof = true;
+  for (const auto& [op, origin] : recorder.decisions) {
+    const std::string what = fmt::format("{} at {}", op->info().name, op->loc.str());
+    if (origin == Origin::kVector) {
+      report.notes.push_back(what + " depends on what vectors hold: the verdict is for this data");
+    } else {
+      Diagnostic d{.severity = Diagnostic::Severity::kWarning,
+                   .kind = "unknown_scalar",
+                   .message = what + " depends on an operand that was not given (taken as zeros)",
+                   .where = op->loc,
+                   .notes = {},
+                   .hint = "give the operands' values"};
+      report.findings.push_back(finding(std::move(d)));
+    }
+    proof = false;
+  }
+  return proof;
+}
+
+}  // namespace
+
+std::span<const std::string_view> assumptions() { return kAssumptions; }
+
+bool CheckReport::clean() const {
+  return std::ranges::none_of(findings, [](const Finding& f) {
+    return f.diagnostic.severity == Diagnostic::Severity::kError;
+  });
+}
+
+Diagnostics CheckReport::diagnostics() const {
+  Diagnostics out;
+  for (const Finding& f : findings) out.push_back(f.diagnostic);
+  return out;
+}
+
+Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int cores,
+                          std::span<const std::span<const std::byte>> given,
+                          const CheckOptions& options) {
+  TRY(const CheckInputs inputs, complete_inputs(call, cores, given));
+  const auto start = std::chrono::steady_clock::now();
+  CheckReport report{.cores = cores};
+  const auto done = [&] {
+    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    for (std::string_view a : kAssumptions) report.notes.push_back(fmt::format("assumes {}", a));
+    return report;
+  };
+  auto emulator = Emulator::create(module, call);
+  if (!emulator) {
+    for (Diagnostic& d : emulator.error()) report.findings.push_back(finding(std::move(d)));
+    return done();
+  }
+  const Kernel& kernel = emulator->kernel();
+  const Usage used = usage(kernel);
+  report.vmem_peak_bytes = used.vmem_bytes;
+  report.smem_peak_bytes = used.smem_bytes;
+  report.semaphores = used.semaphores;
+  for (Diagnostic& d : check_capacity(kernel, used)) report.findings.push_back(finding(std::move(d)));
+  check_collective(kernel, report.findings);
+
+  const GarbageRun run = run_recorded(*emulator, cores, inputs,
+                                      {.max_steps = options.max_steps, .fill = Fill::kPositive});
+  const Trace& trace = run.recorder->trace;
+  for (Diagnostic d : run.report.diagnostics) {
+    // A loop whose end depends on data that nobody gave is not the kernel's fault.
+    if (d.kind == "step_limit" && depends_on_missing(*run.recorder))
+      d.severity = Diagnostic::Severity::kWarning;
+    report.findings.push_back(finding(std::move(d)));
+  }
+  report.events = trace.events;
+  if (needs_second_launch(trace)) {
+    apply_rules(trace.twice(), report.findings, report);
+  } else {
+    apply_rules(trace, report.findings, report);
+  }
+  int harmless = 0;
+  for (Finding& f :
+       judge_suspects(*emulator, cores, inputs, run, options.max_steps, harmless))
+    report.findings.push_back(std::move(f));
+  if (harmless > 0)
+    report.notes.push_back(fmt::format(
+        "{} loads of uninitialised memory: no result, address or branch depends on them", harmless));
+
+  bool proof = explain_decisions(*run.recorder, report);
+  if (!trace.finished) {
+    proof = false;
+    report.notes.push_back("the run did not end: what comes after is not checked");
+  }
+  for (const Finding& f : report.findings) {
+    if (f.diagnostic.kind != "order_assumption") continue;
+    proof = false;
+    report.notes.push_back("clean only if copies of one pair of cores land in order");
+    break;
+  }
+  report.certificate = proof && report.clean();
+  return done();
+}
+
+}  // namespace gridless::emulate

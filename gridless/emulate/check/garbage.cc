@@ -1,0 +1,119 @@
+#include "gridless/emulate/check/garbage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace gridless::emulate {
+namespace {
+
+// Elements of results that were written count; what never was is nobody's value.
+bool results_differ(const Emulator& emulator, const GarbageRun& a, const GarbageRun& b) {
+  const ir::Call& call = emulator.call();
+  for (size_t r = 0; r < call.results.size(); ++r) {
+    if (a.memory.results[r] == b.memory.results[r]) continue;
+    const int bits = storage_bits(call.results[r].type.elem());
+    const int64_t n = call.results[r].type.num_elements();
+    for (size_t c = 0; c < a.memory.cores.size(); ++c) {
+      const auto find = [&](const GarbageRun& run) -> const Content* {
+        const auto it = run.recorder->results.find({static_cast<int>(c), static_cast<int>(r)});
+        return it == run.recorder->results.end() ? nullptr : it->second.get();
+      };
+      const Content *x = find(a), *y = find(b);
+      for (int64_t k = 0; k < n; ++k) {
+        if ((x && x[k] == Content::kGarbage) || (y && y[k] == Content::kGarbage)) continue;
+        if (get_bits(a.memory.cores[c].results[r].data(), k, bits) !=
+            get_bits(b.memory.cores[c].results[r].data(), k, bits))
+          return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool differ(const Emulator& emulator, const GarbageRun& a, const GarbageRun& b) {
+  if (a.report.finished != b.report.finished ||
+      a.recorder->fingerprint != b.recorder->fingerprint ||
+      a.report.diagnostics.size() != b.report.diagnostics.size())
+    return true;
+  return a.report.finished && results_differ(emulator, a, b);
+}
+
+}  // namespace
+
+GarbageRun run_recorded(const Emulator& emulator, int cores, const CheckInputs& inputs,
+                        Options options) {
+  GarbageRun run{.recorder = std::make_unique<Recorder>(emulator.kernel(), cores),
+                 .report = {},
+                 .memory = launch_memory(emulator.call(), cores, inputs)};
+  options.recorder = run.recorder.get();
+  options.not_given = inputs.not_given;
+  run.report = emulator.run(run.memory.cores, options);
+  run.recorder->trace.finished = run.report.finished;
+  return run;
+}
+
+std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const CheckInputs& inputs,
+                                    const GarbageRun& first, int64_t max_steps, int& harmless) {
+  std::vector<Finding> out;
+  harmless = 0;
+  const std::vector<Suspect>& suspects = first.recorder->suspects;
+  if (suspects.empty()) return out;
+  // Whose garbage it is: buffers one by one, then what lies beyond a ref's end.
+  constexpr Fill kOthers[] = {Fill::kNegative, Fill::kZero};
+  const auto matters = [&](int site) {
+    return std::ranges::any_of(kOthers, [&](Fill other) {
+      const Options options{.max_steps = max_steps,
+                            .fill = Fill::kPositive,
+                            .other_fill = other,
+                            .other_site = site};
+      return differ(emulator, first, run_recorded(emulator, cores, inputs, options));
+    });
+  };
+  std::map<int, bool> judged;
+  const Trace& trace = first.recorder->trace;
+  for (const Suspect& s : suspects) {
+    const bool beyond = s.what == Suspect::What::kOutOfBounds;
+    const int site = beyond ? Options::kBeyond : s.site;
+    const auto it = judged.find(site);
+    const bool guilty = it != judged.end() ? it->second : (judged[site] = matters(site));
+    const std::string name = trace.memory_name(trace.memory(s.core, s.site));
+    if (beyond) {
+      Diagnostic d{.severity = guilty ? Diagnostic::Severity::kError : Diagnostic::Severity::kWarning,
+                   .kind = "out_of_bounds",
+                   .message = fmt::format("{} on core {} reads beyond {}: {}", s.code.op->info().name,
+                                          s.core, name, s.detail),
+                   .where = s.code.op->loc,
+                   .notes = {},
+                   .hint = "check the index against the ref's shape before using it"};
+      if (!guilty) d.notes.push_back("the value is never used: no result depends on it");
+      d.notes.push_back("at " + trace.where(s.code));
+      out.push_back({std::move(d), {s.core}, std::nullopt});
+    } else if (guilty) {
+      Diagnostic d{.kind = "uninitialised_read",
+                   .message = fmt::format("{} on core {} reads {}, which {}, and it matters",
+                                          s.code.op->info().name, s.core, name, s.detail),
+                   .where = s.code.op->loc,
+                   .notes = {"first read at " + trace.where(s.code),
+                             "two runs with other garbage in this buffer differ in a result, an "
+                             "address or a branch"},
+                   .hint = "write the buffer before reading it (scratch starts as garbage)"};
+      out.push_back({std::move(d), {s.core}, std::nullopt});
+    } else if (s.detail.ends_with("is copied")) {
+      // A copy keeps garbage garbage, so no comparison of written elements can see it.
+      Diagnostic d{.kind = "uninitialised_read",
+                   .message = fmt::format("the copy started by core {} takes {}, which {}", s.core,
+                                          name, s.detail),
+                   .where = s.code.op->loc,
+                   .notes = {"at " + trace.where(s.code)},
+                   .hint = "write the buffer before copying it"};
+      out.push_back({std::move(d), {s.core}, std::nullopt});
+    } else {
+      ++harmless;
+    }
+  }
+  return out;
+}
+
+}  // namespace gridless::emulate

@@ -1,0 +1,27 @@
+// Operands for a run under the checker: the caller's, or made-up ones.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gridless/base/error.h"
+#include "gridless/emulate/emulator.h"
+
+namespace gridless::emulate {
+
+struct CheckInputs {
+  std::vector<std::span<const std::byte>> operands;  // the bytes of all cores one after another
+  std::vector<bool> not_given;
+  std::vector<std::vector<std::byte>> made_up;
+};
+Result<CheckInputs> complete_inputs(const ir::Call& call, int cores,
+                                    std::span<const std::span<const std::byte>> given);
+
+// Memory of one launch: the operands, and fresh results.
+struct LaunchMemory {
+  std::vector<std::vector<std::byte>> results;
+  std::vector<CoreMemory> cores;
+};
+LaunchMemory launch_memory(const ir::Call& call, int cores, const CheckInputs& inputs);
+
+}  // namespace gridless::emulate

@@ -1,0 +1,118 @@
+// R7 and R8: memory that is used before it belongs to the program, or after.
+#include <fmt/format.h>
+
+#include "gridless/emulate/check/rules.h"
+
+namespace gridless::emulate {
+
+void Rules::lifetimes() {
+  const int barrier = trace_.kernel->barrier_site();
+  for (const Access& a : trace_.accesses) {
+    if (a.copy < 0) continue;
+    const auto& lives = trace_.lives[static_cast<size_t>(a.memory)];
+    const int core = trace_.core_of(a.memory);
+    if (static_cast<size_t>(a.life) >= lives.size()) continue;  // entries() reports it
+    const Node end = lives[static_cast<size_t>(a.life)].end;
+    if (!end.known() || order_.over(a, end)) continue;
+    const int site = trace_.site_of(a.memory);
+    const bool scoped = site > barrier;
+    const bool window = site < barrier && trace_.kernel->arguments[static_cast<size_t>(site)].is_window;
+    const std::string kind = scoped || window ? "use_after_scope" : "dma_in_flight_at_end";
+    if (reported_.contains({kind, a.code.op, nullptr})) continue;
+    if (!replay_.can_overtake(a, end)) continue;
+    first(kind, a.code.op);
+    const bool always = in_order_.can_overtake(a, end);
+    Finding& f = add(always ? kind : "order_assumption", a.code,
+                     fmt::format("a copy may still {} {} when {} of core {} ends",
+                                 a.write ? "write" : "read", trace_.memory_name(a.memory),
+                                 scoped   ? "its scope"
+                                 : window ? "the grid step"
+                                          : "the kernel",
+                                 core),
+                     scoped ? "wait for the copy inside the scope that owns its buffers"
+                            : "wait for every copy before the kernel ends",
+                     {a.at.core, core});
+    f.diagnostic.notes.push_back(describe(a));
+    f.diagnostic.notes.push_back("why: " + why(a, end));
+    if (!always) f.diagnostic.severity = Diagnostic::Severity::kWarning;
+    f.schedule = schedule(kind, a, end, scoped ? "the end of the scope" : "the end of the kernel");
+  }
+  // Increments that may come after the scope of their semaphore.
+  for (size_t i = 0; i < trace_.increments.size(); ++i) {
+    const Increment& e = trace_.increments[i];
+    const int site = trace_.semaphore_site_of(e.semaphore);
+    if (site <= barrier || trace_.semaphores[static_cast<size_t>(e.semaphore)].left != 0) continue;
+    const int core = trace_.owner(e.semaphore);
+    const int32_t launch = e.semaphore / (trace_.cores * trace_.semaphores_per_core);
+    const auto& lives = trace_.lives[static_cast<size_t>(trace_.memory(core, site) +
+                                                         launch * trace_.cores * trace_.sites)];
+    if (static_cast<size_t>(e.life) >= lives.size()) continue;
+    const Node end = lives[static_cast<size_t>(e.life)].end;
+    const auto id = static_cast<int32_t>(i);
+    if (!end.known() || order_.before(order_.known(id), end)) continue;
+    if (reported_.contains({"use_after_scope", e.code.op, nullptr})) continue;
+    if (!replay_.can_miss(id, end)) continue;
+    first("use_after_scope", e.code.op);
+    add("use_after_scope", e.code,
+        fmt::format("an increment of {} by core {} may come after the semaphore's scope",
+                    trace_.semaphore_name(e.semaphore), e.issue.core),
+        "wait for it inside the scope", {core, e.issue.core})
+        .diagnostic.notes.push_back(fmt::format("from {}", trace_.where(e.code)));
+  }
+}
+
+namespace {
+constexpr const char* kBarrierHint =
+    "pass a barrier with the peer (signal its barrier semaphore, wait on one's own) before the "
+    "first remote copy or signal";
+}
+
+void Rules::entries() {
+  for (const Access& a : trace_.accesses) {
+    const int core = trace_.core_of(a.memory);
+    if (core == a.at.core) continue;
+    const Node begin = ready(core, a.memory, a.life);
+    if (!begin.known() && !trace_.finished) continue;
+    if (order_.before(begin, a.at)) continue;
+    if (reported_.contains({"missing_barrier", a.code.op, nullptr})) continue;
+    if (begin.known() && !replay_.can_precede(a.at, begin)) continue;
+    first("missing_barrier", a.code.op);
+    const bool scoped = trace_.site_of(a.memory) > trace_.kernel->barrier_site();
+    Finding& f = add("missing_barrier", a.code,
+                     fmt::format("core {} may write {} before core {} has {}", a.at.core,
+                                 trace_.memory_name(a.memory), core,
+                                 scoped ? "left the scope that held the address before"
+                                        : "entered the kernel"),
+                     kBarrierHint, {a.at.core, core});
+    f.diagnostic.notes.push_back(describe(a));
+    f.diagnostic.notes.push_back(
+        fmt::format("why: no signal of core {} is waited for before this", core));
+    if (begin.known())
+      f.schedule = Schedule{.kind = "missing_barrier",
+                            .holds_copy = false,
+                            .held = begin,
+                            .until = a.at,
+                            .held_at = fmt::format("the entry of core {}", core),
+                            .until_at = trace_.where(a.code)};
+  }
+  for (const Increment& e : trace_.increments) {
+    const int core = trace_.owner(e.semaphore);
+    if (core == e.issue.core || trace_.is_barrier(e.semaphore)) continue;
+    const int32_t launch = e.semaphore / (trace_.cores * trace_.semaphores_per_core);
+    const int32_t memory = trace_.memory(core, trace_.semaphore_site_of(e.semaphore)) +
+                           launch * trace_.cores * trace_.sites;
+    const Node begin = ready(core, memory, e.life);
+    if (!begin.known() && !trace_.finished) continue;
+    if (order_.before(begin, e.issue)) continue;
+    if (reported_.contains({"missing_barrier", e.code.op, nullptr})) continue;
+    if (begin.known() && !replay_.can_precede(e.issue, begin)) continue;
+    first("missing_barrier", e.code.op);
+    add("missing_barrier", e.code,
+        fmt::format("core {} may add to {} before core {} has entered the kernel", e.issue.core,
+                    trace_.semaphore_name(e.semaphore), core),
+        kBarrierHint, {core, e.issue.core})
+        .diagnostic.notes.push_back(fmt::format("at {}", trace_.where(e.code)));
+  }
+}
+
+}  // namespace gridless::emulate

@@ -1,0 +1,197 @@
+#include "gridless/emulate/check/order.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace gridless::emulate {
+namespace {
+
+struct Weighted {
+  int32_t clock;
+  int64_t amount;
+  bool operator<(const Weighted& o) const { return clock < o.clock; }
+};
+
+// Merges neighbouring sorted runs until one is left; ends[k] is where run k ends.
+void merge_runs(std::vector<Weighted>& list, std::vector<size_t> ends) {
+  while (ends.size() > 1) {
+    std::vector<size_t> merged;
+    size_t begin = 0;
+    for (size_t k = 0; k + 1 < ends.size(); k += 2) {
+      const auto at = [&](size_t i) { return list.begin() + static_cast<std::ptrdiff_t>(i); };
+      std::inplace_merge(at(begin), at(ends[k]), at(ends[k + 1]));
+      merged.push_back(ends[k + 1]);
+      begin = ends[k + 1];
+    }
+    if (ends.size() % 2 == 1) merged.push_back(ends.back());
+    ends = std::move(merged);
+  }
+}
+
+}  // namespace
+
+Order::Order(const Trace& trace) : trace_(trace), known_(trace.increments.size()) {
+  start_from_run();
+  solve();
+  find_known();
+}
+
+void Order::start_from_run() {
+  const auto n = static_cast<size_t>(trace_.cores);
+  rows_.assign(n, std::vector<int32_t>(n, 0));
+  for (size_t w = 0; w < trace_.waits.size(); ++w) {
+    const auto core = static_cast<size_t>(trace_.waits[w].at.core);
+    const auto* snapshot = trace_.snapshots.data() + w * n;
+    rows_[core].insert(rows_[core].end(), snapshot, snapshot + n);
+    wait_numbers_.push_back(trace_.waits[w].at.waits);
+  }
+  limits_.resize(n);
+  for (size_t c = 0; c < n; ++c) limits_[c].assign(rows_[c].size(), 0);
+}
+
+// Recomputes what the waits on one semaphore prove. True if anything changed.
+bool Order::lower(int32_t semaphore) {
+  const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(semaphore)];
+  const int owner = trace_.owner(semaphore);
+  const auto n = static_cast<size_t>(trace_.cores);
+  // Increments by the core that issues them: along each core clocks never fall.
+  std::vector<std::vector<int32_t>> by_core(n);
+  for (int32_t i : log.increments)
+    by_core[static_cast<size_t>(trace_.increments[static_cast<size_t>(i)].issue.core)].push_back(i);
+  std::vector<Weighted> list;
+  bool changed = false;
+  for (int c = 0; c < trace_.cores; ++c) {
+    if (c == owner) continue;
+    list.clear();
+    std::vector<size_t> ends;
+    for (const auto& increments : by_core) {
+      if (increments.empty()) continue;
+      for (int32_t i : increments) {
+        const Increment& e = trace_.increments[static_cast<size_t>(i)];
+        list.push_back({clock(e.issue, c), e.amount});
+      }
+      ends.push_back(list.size());
+    }
+    merge_runs(list, std::move(ends));
+    size_t k = 0;
+    int64_t sum = 0;
+    for (int32_t w : log.waits) {
+      const WaitEvent& wait = trace_.waits[static_cast<size_t>(w)];
+      while (k < list.size() && sum < wait.total) sum += list[k++].amount;
+      const int32_t proved = wait.total > 0 && k > 0 ? list[k - 1].clock : 0;
+      int32_t& limit =
+          limits_[static_cast<size_t>(owner)][static_cast<size_t>(wait.at.waits) * n +
+                                              static_cast<size_t>(c)];
+      changed |= limit != proved;
+      limit = proved;
+    }
+  }
+  return changed;
+}
+
+void Order::solve() {
+  std::vector<int32_t> shared;  // semaphores that another core increments and the owner waits for
+  for (size_t s = 0; s < trace_.semaphores.size(); ++s) {
+    const SemaphoreLog& log = trace_.semaphores[s];
+    const int owner = trace_.owner(static_cast<int32_t>(s));
+    const bool remote = std::ranges::any_of(log.increments, [&](int32_t i) {
+      return trace_.increments[static_cast<size_t>(i)].issue.core != owner;
+    });
+    if (remote && !log.waits.empty()) shared.push_back(static_cast<int32_t>(s));
+  }
+  const auto n = static_cast<size_t>(trace_.cores);
+  // Per core, the first row that the last pass lowered: semaphores whose increments all stand
+  // before it need no new look.
+  constexpr int32_t kNever = INT32_MAX;
+  std::vector<int32_t> lowered(n, 0);
+  for (bool first = true;; first = false) {
+    ++passes_;
+    bool any = first;
+    for (int32_t s : shared) {
+      const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(s)];
+      const bool touched = std::ranges::any_of(log.increments, [&](int32_t i) {
+        const Node& e = trace_.increments[static_cast<size_t>(i)].issue;
+        return e.waits >= lowered[static_cast<size_t>(e.core)];
+      });
+      if (touched) any |= lower(s);
+    }
+    if (!any) return;
+    lowered.assign(n, kNever);
+    any = false;
+    for (size_t c = 0; c < n; ++c) {
+      auto& rows = rows_[c];
+      const auto& limits = limits_[c];
+      for (size_t k = n; k < rows.size(); ++k) {
+        if (k % n == c) continue;
+        const int32_t most = std::max(rows[k - n], limits[k]);
+        if (rows[k] <= most) continue;
+        rows[k] = most;
+        lowered[c] = std::min(lowered[c], static_cast<int32_t>(k / n));
+        any = true;
+      }
+    }
+    if (!any) return;
+  }
+}
+
+void Order::find_known() {
+  for (size_t s = 0; s < trace_.semaphores.size(); ++s) {
+    const SemaphoreLog& log = trace_.semaphores[s];
+    if (log.waits.empty() || log.increments.empty()) continue;
+    const int owner = trace_.owner(static_cast<int32_t>(s));
+    // How far the owner must have come when an increment is issued: then it cannot be earlier.
+    std::vector<std::pair<int32_t, int32_t>> issued;  // (owner's pos, increment)
+    for (int32_t i : log.increments)
+      issued.push_back({clock(trace_.increments[static_cast<size_t>(i)].issue, owner), i});
+    std::ranges::stable_sort(issued, {}, [](const auto& p) { return p.first; });
+    const auto wait = [&](size_t j) -> const WaitEvent& {
+      return trace_.waits[static_cast<size_t>(log.waits[j])];
+    };
+    // Units that could be there at each wait beyond those that are consumed by then.
+    std::vector<int64_t> spare(log.waits.size());
+    size_t k = 0;
+    int64_t possible = 0;
+    for (size_t j = 0; j < spare.size(); ++j) {
+      while (k < issued.size() && issued[k].first < wait(j).at.pos)
+        possible += trace_.increments[static_cast<size_t>(issued[k++].second)].amount;
+      spare[j] = possible - wait(j).total;
+    }
+    // By amount: the first wait from j on that cannot do without that many units.
+    std::map<int64_t, std::vector<size_t>> first_without;
+    const auto table = [&](int64_t amount) -> const std::vector<size_t>& {
+      auto& t = first_without[amount];
+      if (!t.empty()) return t;
+      t.assign(spare.size() + 1, spare.size());
+      for (size_t j = spare.size(); j-- > 0;) t[j] = spare[j] < amount ? j : t[j + 1];
+      return t;
+    };
+    for (const auto& [pos, i] : issued) {
+      const Increment& e = trace_.increments[static_cast<size_t>(i)];
+      const auto later = std::ranges::upper_bound(
+          log.waits, pos, {}, [&](int32_t w) { return trace_.waits[static_cast<size_t>(w)].at.pos; });
+      const auto j = static_cast<size_t>(later - log.waits.begin());
+      const size_t found = table(e.copy >= 0 ? 1 : e.amount)[j];
+      if (found < spare.size()) known_[static_cast<size_t>(i)] = wait(found).at;
+    }
+  }
+}
+
+std::vector<Node> Order::ends(const Access& a) const {
+  if (a.copy < 0) return {a.at};
+  const CopyEvent& c = trace_.copies[static_cast<size_t>(a.copy)];
+  std::vector<Node> out;
+  // The source has been read when either semaphore says so, the target only by the receiver's.
+  if (!a.write && c.sent >= 0 && known(c.sent).known()) out.push_back(known(c.sent));
+  if (c.arrived >= 0 && known(c.arrived).known()) out.push_back(known(c.arrived));
+  return out;
+}
+
+bool Order::over(const Access& a, Node n) const {
+  if (a.copy < 0) return before(a.at, n);
+  const CopyEvent& c = trace_.copies[static_cast<size_t>(a.copy)];
+  if (!a.write && c.sent >= 0 && before(known(c.sent), n)) return true;
+  return c.arrived >= 0 && before(known(c.arrived), n);
+}
+
+}  // namespace gridless::emulate

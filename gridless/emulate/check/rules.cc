@@ -1,0 +1,120 @@
+// What the rules share: names, reasons, schedules.
+#include "gridless/emulate/check/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gridless::emulate {
+
+Rules::Rules(const Trace& trace)
+    : trace_(trace), order_(trace), replay_(trace, false), in_order_(trace, true) {
+  waits_of_.resize(static_cast<size_t>(trace.cores));
+  for (size_t w = 0; w < trace.waits.size(); ++w)
+    waits_of_[static_cast<size_t>(trace.waits[w].at.core)].push_back(static_cast<int32_t>(w));
+  scope_ends_.resize(static_cast<size_t>(trace.cores));
+  for (size_t m = 0; m < trace.lives.size(); ++m) {
+    const auto memory = static_cast<int32_t>(m);
+    if (trace.site_of(memory) <= trace.kernel->barrier_site()) continue;
+    for (const Life& life : trace.lives[m])
+      if (life.end.known())
+        scope_ends_[static_cast<size_t>(trace.core_of(memory))].push_back(life.end.pos);
+  }
+  for (auto& ends : scope_ends_) std::ranges::sort(ends);
+}
+
+bool Rules::first(const std::string& kind, const ir::Op* a, const ir::Op* b) {
+  return reported_.emplace(kind, a, b).second;
+}
+
+Finding& Rules::add(std::string kind, const Code& code, std::string message, std::string hint,
+                    std::vector<int> cores) {
+  std::ranges::sort(cores);
+  cores.erase(std::ranges::unique(cores).begin(), cores.end());
+  findings_.push_back({.diagnostic = {.kind = std::move(kind),
+                                      .message = std::move(message),
+                                      .where = code.op ? code.op->loc : SourceLoc(),
+                                      .notes = {},
+                                      .hint = std::move(hint)},
+                       .cores = std::move(cores),
+                       .schedule = std::nullopt});
+  return findings_.back();
+}
+
+std::string Rules::describe_place(const Access& a) const {
+  return fmt::format("{} of {}", trace_.footprints.str(a.footprint), trace_.memory_name(a.memory));
+}
+
+std::string Rules::describe(const Access& a) const {
+  const char* verb = a.write ? "writes" : "reads";
+  const std::string target = describe_place(a);
+  if (a.copy < 0)
+    return fmt::format("{} on core {} at {} {} {}", a.code.op->info().name, a.at.core,
+                       trace_.where(a.code), verb, target);
+  return fmt::format("the copy that core {} starts at {} {} {}", a.at.core, trace_.where(a.code),
+                     verb, target);
+}
+
+const WaitEvent& Rules::wait_at(Node n) const {
+  const auto& list = waits_of_[static_cast<size_t>(n.core)];
+  return trace_.waits[static_cast<size_t>(list[static_cast<size_t>(n.waits - 1)])];
+}
+
+std::string Rules::why(const Access& a, Node b) const {
+  if (a.copy < 0)
+    return fmt::format("no chain of signals and waits leads from core {} there to core {} here",
+                       a.at.core, b.core);
+  const std::vector<Node> ends = order_.ends(a);
+  const CopyEvent& c = trace_.copies[static_cast<size_t>(a.copy)];
+  if (ends.empty()) {
+    if (c.arrived < 0) return "the copy has no bytes";
+    const int32_t s = trace_.increments[static_cast<size_t>(c.arrived)].semaphore;
+    const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(s)];
+    if (log.waits.empty())
+      return fmt::format("nothing waits on {}, which counts its bytes", trace_.semaphore_name(s));
+    return fmt::format(
+        "no wait proves that it is over: {} counts bytes, not copies, and its waits can do with "
+        "the bytes of other copies",
+        trace_.semaphore_name(s));
+  }
+  std::string out = "it is known to be over only after the wait";
+  for (size_t k = 0; k < ends.size(); ++k)
+    out += fmt::format("{} at {} on core {}", k == 0 ? "" : " or", trace_.where(wait_at(ends[k]).code),
+                       ends[k].core);
+  return out + ", and nothing makes that come first";
+}
+
+Schedule Rules::schedule(const std::string& kind, const Access& a, Node until,
+                         std::string until_at) {
+  Schedule s{.kind = kind,
+             .holds_copy = a.copy >= 0,
+             .held = a.at,
+             .until = until,
+             .held_at = trace_.where(a.code),
+             .until_at = std::move(until_at)};
+  if (a.copy >= 0) {
+    s.copy = 0;
+    for (int32_t c = 0; c < a.copy; ++c)
+      if (trace_.copies[static_cast<size_t>(c)].start.core == a.at.core) ++s.copy;
+  }
+  return s;
+}
+
+Node Rules::ready(int core, int32_t memory, int32_t life) const {
+  const auto& lives = trace_.lives[static_cast<size_t>(memory)];
+  // The launch's entry: the life of the barrier semaphore's site, in the same launch.
+  const int32_t per_launch = trace_.cores * trace_.sites;
+  const int32_t barrier =
+      memory / per_launch * per_launch + trace_.memory(core, trace_.kernel->barrier_site());
+  const Node entry = trace_.lives[static_cast<size_t>(barrier)].at(0).begin;
+  if (trace_.site_of(memory) <= trace_.kernel->barrier_site()) return entry;
+  if (static_cast<size_t>(life) >= lives.size()) return {};
+  // Allocating does nothing at run time. The address may be somebody else's until the last scope
+  // that ended there before.
+  const auto& ends = scope_ends_[static_cast<size_t>(core)];
+  const auto after = std::ranges::upper_bound(ends, lives[static_cast<size_t>(life)].begin.pos);
+  if (after == ends.begin() || *std::prev(after) < entry.pos) return entry;
+  return {core, *std::prev(after), 0};
+}
+
+}  // namespace gridless::emulate

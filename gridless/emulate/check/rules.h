@@ -1,0 +1,76 @@
+// Rules: the findings that a trace and its order give, valid for every timing of the run's data.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gridless/base/diagnostic.h"
+#include "gridless/emulate/check/order.h"
+#include "gridless/emulate/check/replay.h"
+#include "gridless/emulate/check/trace.h"
+
+namespace gridless::emulate {
+
+// The timing that shows a fault: `held` does not happen (a copy: does not complete) until `until`
+// has.
+struct Schedule {
+  std::string kind;  // of the finding
+  bool holds_copy = false;
+  Node held, until;
+  int64_t copy = -1;  // number of the copy, in the order of starts on its core
+  std::string held_at, until_at;
+};
+
+struct Finding {
+  Diagnostic diagnostic;
+  std::vector<int> cores;
+  std::optional<Schedule> schedule;
+};
+
+class Rules {
+ public:
+  explicit Rules(const Trace& trace);
+
+  void races();            // R6, R12
+  void lifetimes();        // R7: copies and other cores' accesses against scope and kernel ends
+  void entries();          // R8: remote writes and increments against kernel entry
+  void timing_reads();     // R10
+  void semaphores_left();  // not zero at the end, and why
+  void deadlock();
+
+  std::vector<Finding> take() { return std::move(findings_); }
+  bool exact() const { return replay_.exact(); }
+  int passes() const { return order_.passes(); }
+
+ private:
+  struct Class;  // accesses of one memory that are alike
+  void races_of(const std::vector<int32_t>& accesses);
+  void pair(const Class& a, const Class& b);
+  void race(const Access& a, const Access& b);
+  void self_overlap(const CopyEvent& copy);
+  // The event after which the address belongs to this life of the memory or semaphore site.
+  Node ready(int core, int32_t memory, int32_t life) const;
+  Finding& add(std::string kind, const Code& code, std::string message, std::string hint,
+               std::vector<int> cores);
+  // True the first time for this kind and pair of ops.
+  bool first(const std::string& kind, const ir::Op* a, const ir::Op* b = nullptr);
+  std::string describe(const Access& a) const;
+  std::string describe_place(const Access& a) const;
+  std::string why(const Access& a, Node b) const;
+  std::string who_feeds(int32_t semaphore) const;
+  Schedule schedule(const std::string& kind, const Access& a, Node until, std::string until_at);
+  const WaitEvent& wait_at(Node n) const;
+  void bytes_of_waits(int32_t semaphore, const Stuck* stuck);
+
+  const Trace& trace_;
+  Order order_;
+  Replay replay_, in_order_;
+  std::vector<std::vector<int32_t>> waits_of_;       // per core
+  std::vector<std::vector<int32_t>> scope_ends_;     // per core, positions
+  std::vector<Finding> findings_;
+  std::set<std::tuple<std::string, const ir::Op*, const ir::Op*>> reported_;
+};
+
+}  // namespace gridless::emulate
