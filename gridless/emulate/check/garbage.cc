@@ -12,7 +12,7 @@ namespace {
 bool results_differ(const Emulator& emulator, const GarbageRun& a, const GarbageRun& b) {
   const ir::Call& call = emulator.call();
   for (size_t r = 0; r < call.results.size(); ++r) {
-    if (a.memory.results[r] == b.memory.results[r]) continue;
+    if (a.memory.outputs[r] == b.memory.outputs[r]) continue;
     const int bits = storage_bits(call.results[r].type.elem());
     const int64_t n = call.results[r].type.num_elements();
     for (size_t c = 0; c < a.memory.cores.size(); ++c) {
@@ -46,7 +46,7 @@ GarbageRun run_recorded(const Emulator& emulator, int cores, const CheckInputs& 
                         Options options) {
   GarbageRun run{.recorder = std::make_unique<Recorder>(emulator.kernel(), cores),
                  .report = {},
-                 .memory = launch_memory(emulator.call(), cores, inputs)};
+                 .memory = launch_memory(emulator.call(), cores, inputs.operands).value()};
   options.recorder = run.recorder.get();
   options.not_given = inputs.not_given;
   run.report = emulator.run(run.memory.cores, options);

@@ -47,22 +47,4 @@ Result<CheckInputs> complete_inputs(const ir::Call& call, int cores,
   return in;
 }
 
-LaunchMemory launch_memory(const ir::Call& call, int cores, const CheckInputs& inputs) {
-  LaunchMemory m;
-  for (const ir::CallArg& spec : call.results)
-    m.results.emplace_back(static_cast<size_t>(tensor_bytes(spec) * cores));
-  m.cores.resize(static_cast<size_t>(cores));
-  for (size_t c = 0; c < m.cores.size(); ++c) {
-    for (size_t k = 0; k < call.operands.size(); ++k) {
-      const auto bytes = static_cast<size_t>(tensor_bytes(call.operands[k]));
-      m.cores[c].operands.push_back(inputs.operands[k].subspan(c * bytes, bytes));
-    }
-    for (size_t k = 0; k < call.results.size(); ++k) {
-      const auto bytes = static_cast<size_t>(tensor_bytes(call.results[k]));
-      m.cores[c].results.push_back(std::span(m.results[k]).subspan(c * bytes, bytes));
-    }
-  }
-  return m;
-}
-
 }  // namespace gridless::emulate

@@ -17,11 +17,4 @@ struct CheckInputs {
 Result<CheckInputs> complete_inputs(const ir::Call& call, int cores,
                                     std::span<const std::span<const std::byte>> given);
 
-// Memory of one launch: the operands, and fresh results.
-struct LaunchMemory {
-  std::vector<std::vector<std::byte>> results;
-  std::vector<CoreMemory> cores;
-};
-LaunchMemory launch_memory(const ir::Call& call, int cores, const CheckInputs& inputs);
-
 }  // namespace gridless::emulate
