@@ -10,8 +10,7 @@
 #include <sstream>
 
 #include "gridless/emulate/check/check.h"
-#include "gridless/ir/text.h"
-#include "gridless/tpu/compile_kernel.h"
+#include "gridless/ir/read_program.h"
 #include "gridless/weights/safetensors.h"
 
 namespace {
@@ -37,11 +36,9 @@ int main(int argc, char** argv) {
   std::ranges::sort(kernels);
   fmt::print("{:<36} {:>8} {:>10} {:>10}\n", "kernel", "events", "median ms", "least ms");
   for (const fs::path& path : kernels) {
-    const auto module = ir::parse(read(path / "module.mlir"), "module.mlir");
-    const auto spec = tpu::parse_call_json(read(path / "call.json"));
-    if (!module || !spec) continue;
-    const auto call = tpu::ir_call(*spec);
-    if (!call) continue;
+    const auto program = ir::read_program(path / "module.mlir");
+    if (!program) continue;
+    const ir::Call* call = &program->call;
     const std::string data = read(path / "data.safetensors");
     const auto tensors =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
@@ -55,7 +52,7 @@ int main(int argc, char** argv) {
     std::vector<double> ms;
     int64_t events = 0;
     for (int r = 0; r < repeats; ++r) {
-      const auto report = emulate::check(*module, *call, call->cores, inputs);
+      const auto report = emulate::check(program->module, *call, call->cores, inputs);
       if (!report) break;
       ms.push_back(report->seconds * 1e3);
       events = report->events;

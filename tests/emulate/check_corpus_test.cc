@@ -9,8 +9,7 @@
 #include <sstream>
 
 #include "gridless/emulate/check/check.h"
-#include "gridless/ir/text.h"
-#include "gridless/tpu/compile_kernel.h"
+#include "gridless/ir/read_program.h"
 #include "gridless/weights/safetensors.h"
 
 namespace gridless::emulate {
@@ -39,12 +38,10 @@ struct Case {
   // prefix: "in", or "alt_in" for the operands that show an input-dependent bug.
   explicit Case(const std::string& name, const std::string& prefix = "in") {
     const fs::path dir = fs::path(GRIDLESS_TEST_DATA) / "corpus" / name;
-    auto parsed = ir::parse(read(dir / "module.mlir"), "module.mlir");
-    if (!parsed) throw std::runtime_error(to_string(parsed.error()));
-    module = std::move(*parsed);
-    const auto spec = tpu::parse_call_json(read(dir / "call.json"));
-    if (!spec) throw std::runtime_error(spec.error().message);
-    call = tpu::ir_call(*spec).value();
+    auto program = ir::read_program(dir / "module.mlirbc");
+    if (!program) throw std::runtime_error(to_string(program.error()));
+    module = std::move(program->module);
+    call = std::move(program->call);
     data = read(dir / "data.safetensors");
     const auto tensors =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});

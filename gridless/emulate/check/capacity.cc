@@ -60,9 +60,14 @@ Usage usage(const Kernel& kernel) {
       for (int32_t s = range[0]; s < range[1]; ++s)
         count(now, kernel.sites[static_cast<size_t>(s)].type, -1);
     }
-    peak.vmem_bytes = std::max(peak.vmem_bytes, now.vmem_bytes);
-    peak.smem_bytes = std::max(peak.smem_bytes, now.smem_bytes);
-    peak.semaphores = std::max(peak.semaphores, now.semaphores);
+    const auto raise = [&](int64_t value, int64_t& most, const ir::Op*& op) {
+      if (value <= most) return;
+      most = value;
+      op = in.op;
+    };
+    raise(now.vmem_bytes, peak.vmem_bytes, peak.vmem_op);
+    raise(now.smem_bytes, peak.smem_bytes, peak.smem_op);
+    raise(now.semaphores, peak.semaphores, peak.semaphore_op);
   }
   return peak;
 }
@@ -70,19 +75,21 @@ Usage usage(const Kernel& kernel) {
 Diagnostics check_capacity(const Kernel& kernel, const Usage& u) {
   const chips::Tpu7x& chip = chips::kTpu7x;
   Diagnostics out;
-  const auto report = [&](const char* what, int64_t need, int64_t have, const char* hint) {
+  const auto report = [&](const char* what, int64_t need, int64_t have, const ir::Op* op,
+                          const char* hint) {
     if (need <= have) return;
     out.push_back({.kind = "capacity",
                    .message = fmt::format("the kernel needs {} {} of one core, which has {}", need,
                                           what, have),
-                   .where = kernel.function->loc,
+                   .where = op ? op->loc : kernel.function->loc,
                    .notes = {},
                    .hint = hint});
   };
-  report("bytes of VMEM", u.vmem_bytes, chip.vmem_usable_bytes,
+  report("bytes of VMEM", u.vmem_bytes, chip.vmem_usable_bytes, u.vmem_op,
          "end scopes earlier, or work on smaller tiles");
-  report("bytes of SMEM", u.smem_bytes, chip.smem_usable_bytes, "keep large tables in HBM");
-  report("semaphores", u.semaphores, chip.semaphores_usable, "reuse semaphores between phases");
+  report("bytes of SMEM", u.smem_bytes, chip.smem_usable_bytes, u.smem_op, "keep large tables in HBM");
+  report("semaphores", u.semaphores, chip.semaphores_usable, u.semaphore_op,
+         "reuse semaphores between phases");
   return out;
 }
 

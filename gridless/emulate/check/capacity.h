@@ -10,6 +10,8 @@ namespace gridless::emulate {
 // fewer). Blocks of grid windows count twice: the pipeline holds two.
 struct Usage {
   int64_t vmem_bytes = 0, smem_bytes = 0, semaphores = 0;
+  // The allocations that reach the peaks; null: the arguments alone.
+  const ir::Op *vmem_op = nullptr, *smem_op = nullptr, *semaphore_op = nullptr;
 };
 Usage usage(const Kernel& kernel);
 
