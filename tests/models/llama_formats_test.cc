@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "gridless/models/llama/weights.h"
 #include "tests/weights/builders.h"
@@ -59,6 +60,31 @@ TEST(NativeFormats, OfAMixedFileIsBf16) {
   EXPECT_EQ(formats_of(kQ4_0, kQ8_0, kQ8_0).layers, Format::kBf16);
   EXPECT_EQ(formats_of(kQ8_0, kQ4_1, kQ8_0).layers, Format::kBf16);
   EXPECT_EQ(formats_of(kQ8_0, kQ4_1, kQ8_0).head, Format::kQ8);
+}
+
+// A checkpoint whose head (Q8_0) and embedding (Q4_0) differ tells which of the two is taken.
+TEST(Head, IsTheOneTheConfigNames) {
+  const auto head = [](bool output, bool tied) {
+    weights::testing::GgufBuilder b;
+    b.text("general.architecture", "llama");
+    b.tensor("token_embd.weight", {32, 32}, kQ4_0, Bytes(32 * 18));
+    if (output) b.tensor("output.weight", {32, 32}, kQ8_0, Bytes(32 * 34));
+    b.tensor("blk.0.ffn_gate.weight", {32, 32}, kQ4_0, Bytes(32 * 18));
+    const std::string path = testing::TempDir() + "head.gguf";
+    const Bytes bytes = b.build();
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<int64_t>(bytes.size()));
+    const auto checkpoint = weights::Checkpoint::open(path);
+    EXPECT_TRUE(checkpoint) << checkpoint.error().message;
+    EXPECT_EQ(checkpoint->config()["tie_word_embeddings"], !output);
+    std::remove(path.c_str());
+    LlamaConfig config;
+    config.tied_head = tied;
+    return native_formats(*checkpoint, config)->head;
+  };
+  EXPECT_EQ(head(/*output=*/true, /*tied=*/false), Format::kQ8);
+  EXPECT_EQ(head(/*output=*/true, /*tied=*/true), Format::kQ4);  // an lm_head that nothing uses
+  EXPECT_EQ(head(/*output=*/false, /*tied=*/true), Format::kQ4);
 }
 
 }  // namespace

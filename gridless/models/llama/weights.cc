@@ -27,8 +27,10 @@ std::string in_layer(int64_t layer, std::string_view name) {
   return fmt::format("model.layers.{}.{}.weight", layer, name);
 }
 
-std::string head_name(const Checkpoint& c) {
-  return c.find("lm_head.weight") ? "lm_head.weight" : "model.embed_tokens.weight";
+// The config decides, as in transformers: some files of tied models hold an lm_head that nothing
+// uses. The config of a GGUF file is tied where the file has no output.weight.
+std::string head_name(const Checkpoint& c, const LlamaConfig& m) {
+  return !m.tied_head && c.find("lm_head.weight") ? "lm_head.weight" : "model.embed_tokens.weight";
 }
 
 Result<void> check_shape(const Checkpoint& c, const std::string& name, std::vector<int64_t> shape) {
@@ -118,7 +120,7 @@ class Planner {
   }
 
   Result<MatrixPlan> head() const {
-    TRY(const TensorView* t, c_.require(head_name(c_)));
+    TRY(const TensorView* t, c_.require(head_name(c_, m_)));
     MatrixPlan plan;
     for (int64_t i = 0; i < s_.vocab; ++i) plan.rows.push_back({t, core_ * s_.vocab + i});
     plan.columns = {{0, m_.hidden}};
@@ -158,14 +160,14 @@ Result<LlamaFormats> native_formats(const Checkpoint& checkpoint, const LlamaCon
       if (native(*t) != layers) layers = Format::kBf16;
     }
   }
-  TRY(const TensorView* head, checkpoint.require(head_name(checkpoint)));
+  TRY(const TensorView* head, checkpoint.require(head_name(checkpoint, config)));
   return LlamaFormats{layers, native(*head)};
 }
 
 Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
   const int64_t q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   TRY_VOID(check_shape(c, "model.embed_tokens.weight", {m.vocab, m.hidden}));
-  if (c.find("lm_head.weight")) {
+  if (!m.tied_head && c.find("lm_head.weight")) {
     TRY_VOID(check_shape(c, "lm_head.weight", {m.vocab, m.hidden}));
   } else if (!m.tied_head && !c.gguf()) {
     return input_error(
