@@ -96,21 +96,54 @@ const TensorView* tensor(const Gguf& gguf, std::string_view gguf_name) {
   return nullptr;
 }
 
+// As llama.cpp reads it: rope.scaling.factor, or rope.scale_linear of older files; a factor of 0
+// scales nothing; a file that names no type means "linear".
 json rope_scaling(const Gguf& gguf) {
-  if (const TensorView* t = tensor(gguf, "rope_freqs.weight");
-      t && t->rows() == 1 && info(t->dtype).readable && t->row_elements() <= 4096) {
-    std::vector<float> factors(static_cast<size_t>(t->row_elements()));
-    dequantise(t->dtype, t->row(0).data(), t->row_elements(), factors.data());
-    return {{"rope_type", "factors"}, {"factors", factors}};
-  }
+  std::optional<double> factor = number(gguf, "rope.scaling.factor");
+  if (!factor || *factor == 0) factor = number(gguf, "rope.scale_linear");
+  if (factor && *factor == 0) factor.reset();
   const auto type = setting(gguf, "rope.scaling.type");
-  const std::string_view name = type ? type->string().value_or("none") : "none";
-  if (name == "none") return nullptr;
+  const std::string name(
+      printable(type ? type->string().value_or("none") : factor ? "linear" : "none"));
+  if (name == "none") factor.reset();
+  if (name == "none" || name == "linear") {
+    if (const TensorView* t = tensor(gguf, "rope_freqs.weight");
+        t && t->rows() == 1 && info(t->dtype).readable && t->row_elements() <= 4096) {
+      std::vector<float> factors(static_cast<size_t>(t->row_elements()));
+      dequantise(t->dtype, t->row(0).data(), t->row_elements(), factors.data());
+      json out = {{"rope_type", "factors"}, {"factors", factors}};
+      put(out, "factor", factor);
+      return out;
+    }
+    if (!factor) return nullptr;
+  }
   json out = {{"rope_type", name}};
-  put(out, "factor", number(gguf, "rope.scaling.factor"));
+  put(out, "factor", factor);
   put(out, "original_max_position_embeddings",
       integer(gguf, "rope.scaling.original_context_length"));
   return out;
+}
+
+// What the metadata asks for and no key of a config.json of this family can say; empty if nothing.
+std::string unsupported(const Gguf& gguf, int64_t head_dim) {
+  const std::string arch = printable(architecture_of(gguf));
+  const auto differs = [&](std::string_view key) {
+    const auto value = integer(gguf, key);
+    return value && *value != head_dim ? value : std::nullopt;
+  };
+  if (const auto n = differs("rope.dimension_count"))
+    return fmt::format(
+        "'{}.rope.dimension_count' is {} where heads have {} values: partial rotary embeddings are "
+        "not supported",
+        arch, *n, head_dim);
+  if (const auto n = differs("attention.value_length"))
+    return fmt::format(
+        "'{}.attention.value_length' is {} where keys have {} values: values of another width are "
+        "not supported",
+        arch, *n, head_dim);
+  if (const auto n = integer(gguf, "expert_count"); n && *n > 0)
+    return fmt::format("'{}.expert_count' is {}: mixtures of experts are not supported", arch, *n);
+  return "";
 }
 
 }  // namespace
@@ -181,6 +214,8 @@ json config_of(const Gguf& gguf) {
   } else if (hidden && heads && *heads > 0) {
     config["head_dim"] = *hidden / *heads;
   }
+  if (const auto width = config.find("head_dim"); width != config.end())
+    if (std::string what = unsupported(gguf, *width); !what.empty()) config["unsupported"] = what;
   put(config, "max_position_embeddings", integer(gguf, "context_length"));
   put(config, "rms_norm_eps", number(gguf, "attention.layer_norm_rms_epsilon"));
   config["rope_theta"] = number(gguf, "rope.freq_base").value_or(10000.0);

@@ -32,7 +32,9 @@ Result<void> adopt_hugging_face_layout(Gguf& gguf);
 // format's documented default: num_key_value_heads, head_dim, rope_theta 10000). rope_scaling is
 // null, {"rope_type": "linear"/"yarn", "factor", "original_max_position_embeddings"}, or, where the
 // file brings one factor per frequency (Llama 3.1 and later), {"rope_type": "factors", "factors":
-// [head_dim / 2 numbers]}: each inverse frequency is divided by its factor.
+// [head_dim / 2 numbers]}: each inverse frequency is divided by its factor, and all by "factor" if
+// that is there. Where the metadata asks for what these keys cannot say (partial rotary embeddings,
+// values of another width than keys, experts), "unsupported" is a sentence that names the key.
 nlohmann::json config_of(const Gguf& gguf);
 
 }  // namespace gridless::weights

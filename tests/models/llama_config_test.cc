@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Bad{"model_type", "qwen3", "architecture 'qwen3' is not supported"},
         Bad{"model_type", kMissing, "architecture '(none named)' is not supported"},
-        Bad{"model_type", 3, "'model_type'"},
+        Bad{"model_type", 3, "'model_type'"}, Bad{"unsupported", "no experts", "no experts"},
         Bad{"num_hidden_layers", kMissing, "no 'num_hidden_layers'"},
         Bad{"hidden_size", kMissing, "no 'hidden_size'"},
         Bad{"num_attention_heads", kMissing, "no 'num_attention_heads'"},
@@ -176,6 +176,10 @@ TEST(RopeFrequencies, LinearScalingAndFactorsDivide) {
     EXPECT_FLOAT_EQ(linear[i], plain[i] / 4);
     EXPECT_FLOAT_EQ(factors[i], plain[i] / static_cast<float>(i + 1));
   }
+  j["rope_scaling"]["factor"] = 2;
+  const std::vector<float> both = llama_config(j)->rope_frequencies();
+  for (size_t i = 0; i < plain.size(); ++i)
+    EXPECT_FLOAT_EQ(both[i], plain[i] / static_cast<float>(2 * (i + 1)));
   j["rope_scaling"]["factors"] = {1, 2};
   EXPECT_THAT(llama_config(j).error().message, HasSubstr("2 RoPE factors for a head of 16"));
   j["rope_scaling"]["factors"] = {1, 2, 3, 0, 5, 6, 7, 8};

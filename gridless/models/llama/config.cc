@@ -76,6 +76,7 @@ Result<void> read_rope(const Json& config, LlamaConfig& out) {
           return input_error("a RoPE factor is {}", f.dump());
         out.rope_divisors.push_back(f.get<double>());
       }
+      TRY(out.rope_linear_factor, real(rope, "factor", 1));
       continue;
     }
     if (type != "llama3") {
@@ -130,6 +131,9 @@ Result<LlamaConfig> llama_config(const Json& config) {
     return input_error("architecture '{}' is not supported: this version runs 'llama' models",
                        type.empty() ? "(none named)" : type);
   }
+  // What a GGUF file asks for beyond the keys below (see weights::config_of).
+  TRY(const std::string unsupported, text(config, "unsupported", ""));
+  if (!unsupported.empty()) return input_error("{}", unsupported);
   for (const char* key : {"attention_bias", "mlp_bias"}) {
     TRY(const bool bias, flag(config, key));
     if (bias) {
