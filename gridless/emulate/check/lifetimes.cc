@@ -85,8 +85,8 @@ void Rules::entries() {
                                         : "entered the kernel"),
                      kBarrierHint, {a.at.core, core});
     f.diagnostic.notes.push_back(describe(a));
-    f.diagnostic.notes.push_back(
-        fmt::format("why: no signal of core {} is waited for before this", core));
+    f.diagnostic.notes.push_back(fmt::format(
+        "why: nothing that core {} does after {} is waited for before this", core, what_ends(begin)));
     if (begin.known())
       f.schedule = Schedule{.kind = "missing_barrier",
                             .holds_copy = false,

@@ -7,20 +7,28 @@
 
 namespace gridless::emulate {
 
+namespace {
+// Which memory: addresses of one are never those of another.
+ir::Space space_of(const Trace& trace, int32_t memory) {
+  const Type type = trace.kernel->sites[static_cast<size_t>(trace.site_of(memory))].type;
+  if (!type.is_memref()) return ir::Space::kNone;
+  return ir::is_semaphore(type.elem()) ? ir::Space::kSemaphore : type.space();
+}
+}  // namespace
+
 Rules::Rules(const Trace& trace)
     : trace_(trace), order_(trace), replay_(trace, false), in_order_(trace, true) {
   waits_of_.resize(static_cast<size_t>(trace.cores));
   for (size_t w = 0; w < trace.waits.size(); ++w)
     waits_of_[static_cast<size_t>(trace.waits[w].at.core)].push_back(static_cast<int32_t>(w));
-  scope_ends_.resize(static_cast<size_t>(trace.cores));
   for (size_t m = 0; m < trace.lives.size(); ++m) {
     const auto memory = static_cast<int32_t>(m);
     if (trace.site_of(memory) <= trace.kernel->barrier_site()) continue;
     for (const Life& life : trace.lives[m])
       if (life.end.known())
-        scope_ends_[static_cast<size_t>(trace.core_of(memory))].push_back(life.end.pos);
+        scope_ends_[{trace.core_of(memory), space_of(trace, memory)}].push_back(life.end.pos);
   }
-  for (auto& ends : scope_ends_) std::ranges::sort(ends);
+  for (auto& [where, ends] : scope_ends_) std::ranges::sort(ends);
 }
 
 bool Rules::first(const std::string& kind, const ir::Op* a, const ir::Op* b) {
@@ -100,6 +108,17 @@ Schedule Rules::schedule(const std::string& kind, const Access& a, Node until,
   return s;
 }
 
+std::string Rules::what_ends(Node n) const {
+  for (size_t m = 0; m < trace_.lives.size() && n.known(); ++m) {
+    const auto memory = static_cast<int32_t>(m);
+    if (trace_.core_of(memory) != n.core) continue;
+    for (const Life& life : trace_.lives[m])
+      if (life.end.known() && life.end.pos == n.pos)
+        return "the end of the scope of " + trace_.memory_name(memory);
+  }
+  return "its entry";
+}
+
 Node Rules::ready(int core, int32_t memory, int32_t life) const {
   const auto& lives = trace_.lives[static_cast<size_t>(memory)];
   // The launch's entry: the life of the barrier semaphore's site, in the same launch.
@@ -110,8 +129,10 @@ Node Rules::ready(int core, int32_t memory, int32_t life) const {
   if (trace_.site_of(memory) <= trace_.kernel->barrier_site()) return entry;
   if (static_cast<size_t>(life) >= lives.size()) return {};
   // Allocating does nothing at run time. The address may be somebody else's until the last scope
-  // that ended there before.
-  const auto& ends = scope_ends_[static_cast<size_t>(core)];
+  // of the same memory that ended there before.
+  const auto found = scope_ends_.find({core, space_of(trace_, memory)});
+  if (found == scope_ends_.end()) return entry;
+  const std::vector<int32_t>& ends = found->second;
   const auto after = std::ranges::upper_bound(ends, lives[static_cast<size_t>(life)].begin.pos);
   if (after == ends.begin() || *std::prev(after) < entry.pos) return entry;
   return {core, *std::prev(after), 0};

@@ -1,6 +1,7 @@
 // Rules: the findings that a trace and its order give, valid for every timing of the run's data.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -54,6 +55,8 @@ class Rules {
   Node ready(int core, int32_t memory, int32_t life) const;
   Finding& add(std::string kind, const Code& code, std::string message, std::string hint,
                std::vector<int> cores);
+  // "its entry", or "the end of the scope of BUFFER": what a node of ready() is.
+  std::string what_ends(Node n) const;
   // True the first time for this kind and pair of ops.
   bool first(const std::string& kind, const ir::Op* a, const ir::Op* b = nullptr);
   std::string describe(const Access& a) const;
@@ -68,7 +71,7 @@ class Rules {
   Order order_;
   Replay replay_, in_order_;
   std::vector<std::vector<int32_t>> waits_of_;       // per core
-  std::vector<std::vector<int32_t>> scope_ends_;     // per core, positions
+  std::map<std::pair<int, ir::Space>, std::vector<int32_t>> scope_ends_;  // by core: positions
   std::vector<Finding> findings_;
   std::set<std::tuple<std::string, const ir::Op*, const ir::Op*>> reported_;
 };

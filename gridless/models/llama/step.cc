@@ -61,10 +61,12 @@ std::expected<ir::Program, Diagnostics> llama_step(const LlamaConfig& m, const L
   k.scope([&] {
     const Ref x = activations(k, Elem::kF32, m.hidden, rows);   // the residual stream
     const Ref h = activations(k, Elem::kBf16, m.hidden, rows);  // what a matrix reads
+    // Before any scope has ended: a core may send while a slower one is still in its preparations,
+    // and must not hit an address that a scope of those still holds.
+    AllReduce cores(k, /*exchanges=*/2, x.dim(0), rows);
     WeightStream w(k, io.weights, stream, step.ring_slots);
     const Ref norms = copy_in(k, io.norms);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
-    AllReduce cores(k, /*exchanges=*/2, x.dim(0), rows);
 
     embed(io.rows, io.embedding, x);
     k.loop(0, m.layers, [&](Scalar layer) {
