@@ -142,6 +142,7 @@ Result<Generation> Generator::generate(std::span<const int32_t> prompt,
       out.bytes_per_step +=
           static_cast<double>(runner_.bytes_per_step(static_cast<int64_t>(held_.size()) - 1));
     }
+    TRY_VOID(runner_.check_logits(last_row_));
     int32_t id = 0;
     if (sampler.is_argmax()) {
       id = runner_.argmax(last_row_);

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -316,6 +317,27 @@ void StepRunner::logits(int64_t row, std::span<float> out) const {
                   out.data() + static_cast<int64_t>(c) * shard + v);
     }
   }
+}
+
+Result<void> StepRunner::check_logits(int64_t row) const {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinity alone
+  const Impl::Launch& l = *impl_->last;
+  const int64_t shard = impl_->sharding.vocab;
+  for (const Impl::Launch::Core& core : l.cores) {
+    uint32_t bad = 0;
+    for (int64_t v = 0; v < shard; v += kLanes) {
+      const float* from = core.logits.data() + (v / kLanes * l.rows + row) * kLanes;
+      const int64_t n = std::min(kLanes, shard - v);
+      for (int64_t i = 0; i < n; ++i)
+        bad |= (std::bit_cast<uint32_t>(from[i]) & kExponent) == kExponent ? 1u : 0u;
+    }
+    if (bad != 0) {
+      return input_error(
+          "the logits are not numbers (NaN or infinite): the weights may be damaged, fetch them "
+          "again");
+    }
+  }
+  return {};
 }
 
 void StepRunner::truncate(int64_t slot, int64_t position) {

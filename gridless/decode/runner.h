@@ -71,6 +71,8 @@ class StepRunner {
   int32_t argmax(int64_t row) const;
   std::vector<Candidate> candidates(int64_t row) const;  // descending
   void logits(int64_t row, std::span<float> out) const;  // vocab entries
+  // An error where a logit of the row is NaN or infinite: no token can be chosen from them.
+  Result<void> check_logits(int64_t row) const;
 
   // Forgets the tokens of a slot from `position` on and frees their pages.
   void truncate(int64_t slot, int64_t position);

@@ -4,7 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "gridless/base/mapped_file.h"
@@ -65,6 +68,55 @@ INSTANTIATE_TEST_SUITE_P(Models, GeneratorGolden,
                          ::testing::Values(std::pair{"untied", 1}, std::pair{"untied", 2},
                                            std::pair{"tied_llama3rope", 1},
                                            std::pair{"tied_llama3rope", 2}, std::pair{"tp8", 8}));
+
+// The "untied" model where the final norm, or one row of the head, is all NaN or all
+// infinite.
+class DamagedWeights : public ::testing::TestWithParam<std::pair<const char*, uint16_t>> {};
+
+TEST_P(DamagedWeights, AreAnErrorInsteadOfATokenFromNowhere) {
+  const auto& [tensor, value] = GetParam();
+  namespace fs = std::filesystem;
+  const fs::path dir = fs::path(::testing::TempDir()) / fmt::format("damaged_{}", ::getpid());
+  fs::create_directories(dir);
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    fs::copy_file(data(fmt::format("llama_tiny/untied/{}", file)), dir / file,
+                  fs::copy_options::overwrite_existing);
+  }
+  {
+    const auto intact = weights::Checkpoint::open(dir.string());
+    ASSERT_TRUE(intact.has_value()) << intact.error().message;
+    const weights::TensorView* t = intact->find(tensor);
+    ASSERT_NE(t, nullptr);
+    ASSERT_EQ(t->dtype, weights::Dtype::kBF16);
+    const auto text = read_text_file((dir / "model.safetensors").string());
+    const std::string_view part(reinterpret_cast<const char*>(t->row(0).data()), t->row(0).size());
+    const size_t at = text->find(part);
+    ASSERT_NE(at, std::string::npos);
+    std::fstream file(dir / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<int64_t>(at));
+    for (size_t i = 0; i < part.size(); i += 2)
+      file.write(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  const auto damaged = weights::Checkpoint::open(dir.string());
+  ASSERT_TRUE(damaged.has_value()) << damaged.error().message;
+  const auto runner = StepRunner::load(*damaged, {});
+  ASSERT_TRUE(runner.has_value()) << runner.error().message;
+  fs::remove_all(dir);
+  Generator generator(**runner, std::nullopt, {});
+  for (const double temperature : {0.0, 1.0}) {
+    const auto out = generator.generate(
+        Ids{1, 2, 3}, {.max_tokens = 2, .sampler = {.temperature = temperature}});
+    ASSERT_FALSE(out.has_value());
+    EXPECT_THAT(out.error().message, HasSubstr("the logits are not numbers"));
+    EXPECT_EQ(out.error().kind, Error::Kind::kInput);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(NanAndInfinity, DamagedWeights,
+                         ::testing::Values(std::pair{"model.norm.weight", uint16_t{0x7fc0}},
+                                           std::pair{"model.norm.weight", uint16_t{0x7f80}},
+                                           std::pair{"lm_head.weight", uint16_t{0x7fc0}},
+                                           std::pair{"lm_head.weight", uint16_t{0x7f80}}));
 
 class GeneratorOnTiny : public ::testing::Test {
  protected:
