@@ -56,6 +56,15 @@ void print_json(const nlohmann::json& object) {
   std::fflush(stdout);
 }
 
+int finish_output(int status) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  // errno may be gone when the failure was at an earlier flush.
+  fmt::print(stderr, "gridless: standard output is incomplete: {}\n",
+             errno != 0 ? std::strerror(errno) : "a write to it failed");
+  return kMachineFault;
+}
+
 Result<void> write_file(const std::filesystem::path& path, std::string_view bytes) {
   std::filesystem::path part = path;
   part += fmt::format(".part{}", ::getpid());

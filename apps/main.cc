@@ -141,10 +141,13 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return gridless::apps::run(argc, argv);
+    return gridless::apps::finish_output(gridless::apps::run(argc, argv));
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "gridless: out of memory\n");
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0) {  // printing throws when a write fails
+      return gridless::apps::finish_output(gridless::apps::kMachineFault);
+    }
     fmt::print(stderr, "gridless: internal error: {}\n", error.what());
   }
   return gridless::apps::kMachineFault;

@@ -110,5 +110,15 @@ TEST(CommandLine, StrayArgumentIsNamed) {
   EXPECT_THAT(result.err, HasSubstr("unexpected argument 'everything'"));
 }
 
+TEST(CommandLine, OutputThatAFullDiskSwallowsIsAFault) {
+  const std::string model = std::string(GRIDLESS_TEST_DATA) + "/llama_tiny/untied";
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"--help"}, {"models", "--json"}, {"run", model, "--tokens", "1,2"}}) {
+    const Outcome result = run_command(arguments, {.output = "/dev/full"});
+    EXPECT_EQ(result.status, 2) << arguments.front();
+    EXPECT_THAT(result.err, HasSubstr("standard output is incomplete"));
+  }
+}
+
 }  // namespace
 }  // namespace gridless::testing

@@ -59,7 +59,7 @@ Outcome run_command(const std::vector<std::string>& arguments, const RunOptions&
   if (child == 0) {
     for (std::string& entry : added) ::putenv(entry.data());
     ::dup2(in.fd(), 0);
-    ::dup2(out.fd(), 1);
+    ::dup2(options.output.empty() ? out.fd() : ::open(options.output.c_str(), O_WRONLY), 1);
     ::dup2(err.fd(), 2);
     ::execv(argv[0], argv.data());
     ::_exit(127);

@@ -14,6 +14,7 @@ struct Outcome {
 
 struct RunOptions {
   std::string input;                     // standard input
+  std::string output;                    // a file for standard output, which `out` then lacks
   std::vector<std::string> environment;  // "NAME=value", added to this process's
 };
 
