@@ -3,6 +3,11 @@ add_library(gridless_flags INTERFACE)
 target_include_directories(gridless_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(gridless_flags INTERFACE -Wall -Wextra -Wno-missing-field-initializers
                                                 -fno-math-errno -ffp-contract=off)
+# Source places in messages and in compiled kernels are relative to the repository, wherever it was
+# built: Ninja compiles by a path relative to the build folder.
+file(RELATIVE_PATH gridless_up ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+target_compile_options(gridless_flags INTERFACE -fmacro-prefix-map=${gridless_up}=
+                                                -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(GRIDLESS_SANITIZE STREQUAL "address")
   target_compile_options(gridless_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer)
   target_link_options(gridless_flags INTERFACE -fsanitize=address,undefined)
