@@ -29,9 +29,9 @@ void Buffer::poison() {
   std::byte period[4];
   const int bits = storage_bits(e);
   for (int i = 0; i < 32 / bits || i == 0; ++i) set_bits(period, i, bits > 32 ? 32 : bits, pattern);
-  for (size_t at = 0; at < data.size(); at += 4) {
-    std::memcpy(data.data() + at, period, std::min<size_t>(4, data.size() - at));
-  }
+  size_t at = 0;
+  for (; at + 4 <= data.size(); at += 4) std::memcpy(data.data() + at, period, 4);
+  std::memcpy(data.data() + at, period, data.size() - at);
 }
 
 void Buffer::track(Content all) {

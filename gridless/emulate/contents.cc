@@ -6,18 +6,22 @@ namespace gridless::emulate {
 
 Found inspect(const Buffer& buffer, const Region& region) {
   if (!buffer.contents || region.empty) return {};
-  int64_t count[4] = {};
-  const Content* contents = buffer.contents.get();
+  uint8_t seen = 0;
+  const auto* contents = reinterpret_cast<const uint8_t*>(buffer.contents.get());
   region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
-    for (int64_t k = 0; k < n; ++k) ++count[static_cast<int>(contents[first + k * stride])];
+    const uint8_t* run = contents + first;
+    if (stride == 1) {
+      for (int64_t k = 0; k < n; ++k) seen |= run[k];
+    } else {
+      for (int64_t k = 0; k < n; ++k) seen |= run[k * stride];
+    }
   });
-  const auto of = [&](Content c) { return count[static_cast<int>(c)]; };
+  const auto has = [&](Content c) { return (seen & static_cast<uint8_t>(c)) != 0; };
   Found found;
-  found.some_garbage = of(Content::kGarbage) > 0;
-  found.all_garbage =
-      of(Content::kKnown) + of(Content::kVector) + of(Content::kNotGiven) == 0 && found.some_garbage;
-  if (of(Content::kVector) > 0) found.origin = Origin::kVector;
-  if (of(Content::kNotGiven) > 0) found.origin = Origin::kNotGiven;
+  found.some_garbage = has(Content::kGarbage);
+  found.all_garbage = seen == static_cast<uint8_t>(Content::kGarbage);
+  if (has(Content::kVector)) found.origin = Origin::kVector;
+  if (has(Content::kNotGiven)) found.origin = Origin::kNotGiven;
   return found;
 }
 
@@ -25,6 +29,16 @@ void mark(const Buffer& buffer, const Region& region, Content content,
           std::span<const int32_t> mask) {
   if (!buffer.contents || region.empty) return;
   Content* contents = buffer.contents.get();
+  if (mask.empty()) {
+    region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
+      if (stride == 1) {
+        std::fill_n(contents + first, n, content);
+      } else {
+        for (int64_t k = 0; k < n; ++k) contents[first + k * stride] = content;
+      }
+    });
+    return;
+  }
   size_t next = 0;
   region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
     for (int64_t k = 0; k < n; ++k) {

@@ -51,21 +51,17 @@ void Order::start_from_run() {
 }
 
 // Recomputes what the waits on one semaphore prove. True if anything changed.
-bool Order::lower(int32_t semaphore) {
-  const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(semaphore)];
-  const int owner = trace_.owner(semaphore);
+bool Order::lower(const Shared& shared) {
+  const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(shared.semaphore)];
+  const int owner = shared.owner;
   const auto n = static_cast<size_t>(trace_.cores);
-  // Increments by the core that issues them: along each core clocks never fall.
-  std::vector<std::vector<int32_t>> by_core(n);
-  for (int32_t i : log.increments)
-    by_core[static_cast<size_t>(trace_.increments[static_cast<size_t>(i)].issue.core)].push_back(i);
   std::vector<Weighted> list;
   bool changed = false;
   for (int c = 0; c < trace_.cores; ++c) {
     if (c == owner) continue;
     list.clear();
     std::vector<size_t> ends;
-    for (const auto& increments : by_core) {
+    for (const auto& increments : shared.by_core) {
       if (increments.empty()) continue;
       for (int32_t i : increments) {
         const Increment& e = trace_.increments[static_cast<size_t>(i)];
@@ -91,16 +87,21 @@ bool Order::lower(int32_t semaphore) {
 }
 
 void Order::solve() {
-  std::vector<int32_t> shared;  // semaphores that another core increments and the owner waits for
+  std::vector<Shared> shared;
+  const auto n = static_cast<size_t>(trace_.cores);
   for (size_t s = 0; s < trace_.semaphores.size(); ++s) {
     const SemaphoreLog& log = trace_.semaphores[s];
     const int owner = trace_.owner(static_cast<int32_t>(s));
     const bool remote = std::ranges::any_of(log.increments, [&](int32_t i) {
       return trace_.increments[static_cast<size_t>(i)].issue.core != owner;
     });
-    if (remote && !log.waits.empty()) shared.push_back(static_cast<int32_t>(s));
+    if (!remote || log.waits.empty()) continue;
+    Shared& q = shared.emplace_back(Shared{static_cast<int32_t>(s), owner, {}});
+    q.by_core.resize(n);
+    for (int32_t i : log.increments)
+      q.by_core[static_cast<size_t>(trace_.increments[static_cast<size_t>(i)].issue.core)].push_back(
+          i);
   }
-  const auto n = static_cast<size_t>(trace_.cores);
   // Per core, the first row that the last pass lowered: semaphores whose increments all stand
   // before it need no new look.
   constexpr int32_t kNever = INT32_MAX;
@@ -108,13 +109,14 @@ void Order::solve() {
   for (bool first = true;; first = false) {
     ++passes_;
     bool any = first;
-    for (int32_t s : shared) {
-      const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(s)];
-      const bool touched = std::ranges::any_of(log.increments, [&](int32_t i) {
-        const Node& e = trace_.increments[static_cast<size_t>(i)].issue;
+    for (const Shared& q : shared) {
+      // The last increment of a core has its largest clock.
+      const bool touched = std::ranges::any_of(q.by_core, [&](const auto& list) {
+        if (list.empty()) return false;
+        const Node& e = trace_.increments[static_cast<size_t>(list.back())].issue;
         return e.waits >= lowered[static_cast<size_t>(e.core)];
       });
-      if (touched) any |= lower(s);
+      if (touched) any |= lower(q);
     }
     if (!any) return;
     lowered.assign(n, kNever);

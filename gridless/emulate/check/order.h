@@ -51,7 +51,14 @@ class Order {
   void start_from_run();
   void solve();
   void find_known();
-  bool lower(int32_t semaphore);
+  // A semaphore that other cores increment and its owner waits for. Increments by the core that
+  // issues them: along each core clocks never fall.
+  struct Shared {
+    int32_t semaphore = 0;
+    int owner = 0;
+    std::vector<std::vector<int32_t>> by_core;
+  };
+  bool lower(const Shared& shared);
 
   const Trace& trace_;
   std::vector<std::vector<int32_t>> rows_;    // per core: (1 + its waits) x cores
