@@ -5,6 +5,7 @@
 
 #include "apps/common.h"
 #include "apps/inspect.h"
+#include "gridless/base/json_depth.h"
 #include "gridless/base/mapped_file.h"
 #include "gridless/weights/checkpoint.h"
 #include "gridless/weights/summary.h"
@@ -63,14 +64,17 @@ json gguf_tokenizer(const weights::Gguf& gguf) {
 }
 
 // The same from the files beside a safetensors checkpoint; null where there is no tokenizer.
-json file_tokenizer(const std::string& directory) {
-  const auto parsed = [&](const char* name) {
-    const auto text = read_text_file((fs::path(directory) / name).string());
-    return text ? json::parse(*text, nullptr, false) : json();
+Result<json> file_tokenizer(const std::string& directory) {
+  const auto parsed = [&](const char* name) -> Result<json> {
+    const std::string path = (fs::path(directory) / name).string();
+    const auto text = read_text_file(path);
+    if (!text) return json();
+    TRY_VOID(check_json_depth(*text, path));
+    return json::parse(*text, nullptr, false);
   };
   std::error_code ignored;
   json out = json::object();
-  const json tokenizer = parsed("tokenizer.json");
+  TRY(const json tokenizer, parsed("tokenizer.json"));
   if (tokenizer.is_object()) {
     out["source"] = "tokenizer.json";
     const json& model = tokenizer.value("model", json::object());
@@ -83,15 +87,22 @@ json file_tokenizer(const std::string& directory) {
   } else if (fs::exists(fs::path(directory) / "tiktoken.model", ignored)) {
     out["source"] = "tiktoken.model";
   } else {
-    return nullptr;
+    return json();
   }
-  const json config = parsed("tokenizer_config.json");
+  TRY(const json config, parsed("tokenizer_config.json"));
   out["chat_template"] = (config.is_object() && config.contains("chat_template")) ||
                          fs::exists(fs::path(directory) / "chat_template.jinja", ignored);
   return out;
 }
 
-json to_json(const Checkpoint& model, const Summary& summary, const InspectOptions& options) {
+Result<json> to_json(const Checkpoint& model, const Summary& summary,
+                     const InspectOptions& options) {
+  json tokenizer;
+  if (model.gguf()) {
+    tokenizer = gguf_tokenizer(*model.gguf());
+  } else {
+    TRY(tokenizer, file_tokenizer(model.directory()));
+  }
   json formats = json::array();
   for (const auto& f : summary.formats)
     formats.push_back({{"dtype", weights::name(f.dtype)},
@@ -115,19 +126,18 @@ json to_json(const Checkpoint& model, const Summary& summary, const InspectOptio
                          {"count", k.tensors},
                          {"bytes", k.bytes}});
   }
-  return {{"path", model.path()},
-          {"kind", "checkpoint"},
-          {"container", model.gguf() ? "gguf" : "safetensors"},
-          {"tensor_count", model.tensors().size()},
-          {"parameters", summary.elements},
-          {"bytes", summary.bytes},
-          {"file_bytes", model.file_bytes()},
-          {"formats", formats},
-          {"tensors", tensors},
-          {"config", config_summary(model.config())},
-          {"step", step_facts(model)},
-          {"tokenizer",
-           model.gguf() ? gguf_tokenizer(*model.gguf()) : file_tokenizer(model.directory())}};
+  return json{{"path", model.path()},
+              {"kind", "checkpoint"},
+              {"container", model.gguf() ? "gguf" : "safetensors"},
+              {"tensor_count", model.tensors().size()},
+              {"parameters", summary.elements},
+              {"bytes", summary.bytes},
+              {"file_bytes", model.file_bytes()},
+              {"formats", formats},
+              {"tensors", tensors},
+              {"config", config_summary(model.config())},
+              {"step", step_facts(model)},
+              {"tokenizer", tokenizer}};
 }
 
 std::string megabytes(uint64_t bytes) {
@@ -178,7 +188,7 @@ void print_text(const json& all) {
 
 Result<void> inspect_checkpoint(const std::string& path, const InspectOptions& options) {
   TRY(const Checkpoint model, Checkpoint::open(path));
-  const json all = to_json(model, weights::summarise(model.tensors()), options);
+  TRY(const json all, to_json(model, weights::summarise(model.tensors()), options));
   if (options.json) {
     print_json(all);
   } else {

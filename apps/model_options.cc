@@ -124,7 +124,7 @@ Result<OpenModel> open_model(const ModelOptions& options) {
   if (has_tokenizer) {
     TRY(out.tokenizer, text::load_tokenizer(place));
   }
-  out.eos = decode::end_tokens(*out.checkpoint, out.tokenizer ? &*out.tokenizer : nullptr);
+  TRY(out.eos, decode::end_tokens(*out.checkpoint, out.tokenizer ? &*out.tokenizer : nullptr));
   return out;
 }
 

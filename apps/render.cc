@@ -6,6 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/common.h"
+#include "gridless/base/json_depth.h"
 #include "gridless/models/registry.h"
 #include "gridless/text/text_model.h"
 
@@ -23,6 +24,7 @@ struct Arguments {
 // A file with the list itself, or with a request that has the list as its member `key`.
 Result<Json> read_list(const std::string& path, const char* key) {
   TRY(const std::string text, read_text(path));
+  TRY_VOID(check_json_depth(text, path));
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return input_error("{} is not valid JSON", path);
   if (json.is_object() && json.contains(key)) return Json(json[key]);
@@ -38,6 +40,7 @@ Result<void> set_variable(Json& variables, const std::string& assignment) {
     return input_error("--var: '{}' is not NAME=VALUE", assignment);
   }
   const std::string name = assignment.substr(0, equals), value = assignment.substr(equals + 1);
+  TRY_VOID(check_json_depth(value, fmt::format("--var {}", name)));
   Json parsed = Json::parse(value, nullptr, /*allow_exceptions=*/false);
   variables[name] = parsed.is_discarded() ? Json(value) : std::move(parsed);
   return {};

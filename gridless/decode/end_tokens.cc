@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gridless/base/json_depth.h"
 #include "gridless/base/mapped_file.h"
 
 namespace gridless::decode {
@@ -23,8 +24,8 @@ void add(std::set<int32_t>& ids, const nlohmann::json& config) {
 
 }  // namespace
 
-std::vector<int32_t> end_tokens(const weights::Checkpoint& checkpoint,
-                                const text::Tokenizer* tokenizer) {
+Result<std::vector<int32_t>> end_tokens(const weights::Checkpoint& checkpoint,
+                                        const text::Tokenizer* tokenizer) {
   std::set<int32_t> ids;
   add(ids, checkpoint.config());
   if (const weights::Gguf* gguf = checkpoint.gguf()) {
@@ -42,13 +43,14 @@ std::vector<int32_t> end_tokens(const weights::Checkpoint& checkpoint,
     std::error_code ignored;
     if (std::filesystem::is_regular_file(file, ignored)) {
       if (const auto text = read_text_file(file.string())) {
+        TRY_VOID(check_json_depth(*text, file.string()));
         const auto config = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
         if (config.is_object()) add(ids, config);
       }
     }
   }
   if (tokenizer != nullptr && tokenizer->eos() >= 0) ids.insert(tokenizer->eos());
-  return {ids.lower_bound(0), ids.end()};
+  return std::vector<int32_t>(ids.lower_bound(0), ids.end());
 }
 
 }  // namespace gridless::decode

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gridless/base/base64.h"
+#include "gridless/base/json_depth.h"
 #include "gridless/ir/bytecode.h"
 #include "gridless/ir/call_json.h"
 #include "gridless/ir/text.h"
@@ -183,9 +184,11 @@ std::expected<Program, Diagnostics> read_jax_program(std::string_view text, std:
               "lower it for TPU: .lower(lowering_platforms=(\"tpu\",)), not for the CPU"));
   }
   const Attr* backend = find(custom->attrs, "backend_config");
-  const Json config = Json::parse(
-      backend && backend->kind() == AttrKind::kString ? (*backend)->text : std::string(), nullptr,
-      /*allow_exceptions=*/false);
+  const std::string backend_text =
+      backend && backend->kind() == AttrKind::kString ? (*backend)->text : std::string();
+  if (auto ok = check_json_depth(backend_text, "the backend_config of the tpu_custom_call"); !ok)
+    return std::unexpected(fault(where, ok.error().message));
+  const Json config = Json::parse(backend_text, nullptr, /*allow_exceptions=*/false);
   const auto inner = config.is_object() ? config.find("custom_call_config") : config.end();
   if (!config.is_object() || inner == config.end() || !inner->is_object())
     return std::unexpected(fault(where,

@@ -103,8 +103,9 @@ json rope_scaling(const Gguf& gguf) {
   if (!factor || *factor == 0) factor = number(gguf, "rope.scale_linear");
   if (factor && *factor == 0) factor.reset();
   const auto type = setting(gguf, "rope.scaling.type");
-  const std::string name(
-      printable(type ? type->string().value_or("none") : factor ? "linear" : "none"));
+  const std::string name(printable(type     ? type->string().value_or("none")
+                                   : factor ? "linear"
+                                            : "none"));
   if (name == "none") factor.reset();
   if (name == "none" || name == "linear") {
     if (const TensorView* t = tensor(gguf, "rope_freqs.weight");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "gridless/base/check.h"
+#include "gridless/base/json_depth.h"
 
 namespace gridless::weights {
 namespace {
@@ -18,6 +19,7 @@ constexpr uint64_t kLargestHeader = 100'000'000;
 
 // Parses JSON, refusing what the JSON library would quietly accept: a key that appears twice.
 Result<json> parse_json(std::string_view text, std::string_view what) {
+  TRY_VOID(check_json_depth(text, what));
   std::vector<std::set<std::string>> seen;  // the keys of each open object
   std::string twice;
   const auto on_event = [&](int, json::parse_event_t event, json& parsed) {

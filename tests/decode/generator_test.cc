@@ -104,8 +104,8 @@ TEST_P(DamagedWeights, AreAnErrorInsteadOfATokenFromNowhere) {
   fs::remove_all(dir);
   Generator generator(**runner, std::nullopt, {});
   for (const double temperature : {0.0, 1.0}) {
-    const auto out = generator.generate(
-        Ids{1, 2, 3}, {.max_tokens = 2, .sampler = {.temperature = temperature}});
+    const auto out = generator.generate(Ids{1, 2, 3},
+                                        {.max_tokens = 2, .sampler = {.temperature = temperature}});
     ASSERT_FALSE(out.has_value());
     EXPECT_THAT(out.error().message, HasSubstr("the logits are not numbers"));
     EXPECT_EQ(out.error().kind, Error::Kind::kInput);

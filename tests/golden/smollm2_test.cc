@@ -148,7 +148,7 @@ class SmolLm2 : public ::testing::TestWithParam<Variant> {
     auto tokenizer = text::load_tokenizer(path->string());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().message;
     tokenizer_ = *tokenizer;
-    eos_ = decode::end_tokens(*checkpoint, &*tokenizer_);
+    eos_ = decode::end_tokens(*checkpoint, &*tokenizer_).value();
   }
 
   std::unique_ptr<StepRunner> runner_;
