@@ -61,6 +61,19 @@ Result<models::LlamaConfig> synthetic(std::string_view spec) {
   return c;
 }
 
+// The caches hold --context tokens and those of the steps measured.
+Result<void> check_context(const Arguments& a, const models::LlamaConfig& config, int64_t context) {
+  if (context <= config.context) return {};
+  return input_error(
+      "--context {}{}: the model was trained for at most {} tokens", a.context,
+      context > a.context ? fmt::format(" and {} steps after it", context - a.context) : "",
+      config.context);
+}
+
+std::string counted(int64_t n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+}
+
 // Shapes without weights get random ones: decoding costs the same.
 Result<std::unique_ptr<StepRunner>> load(const Arguments& a, int64_t slots, int64_t context) {
   constexpr std::string_view kSynthetic = "synthetic:";
@@ -70,18 +83,18 @@ Result<std::unique_ptr<StepRunner>> load(const Arguments& a, int64_t slots, int6
   } else if (const auto* known = models::find_model(a.model.model); known && known->file.empty()) {
     shape = models::llama_config(known->facts);
   }
-  ModelOptions options = a.model;
-  options.context = context;
   if (shape) {
     constexpr models::LlamaFormats kNative = {weights::Format::kBf16, weights::Format::kBf16};
-    TRY(decode::RunnerOptions ro, runner_options(options, shape->vocab, kNative));
-    TRY(ro.context, choose_context(options, *shape, context));
+    TRY(decode::RunnerOptions ro, runner_options(a.model, shape->vocab, kNative));
+    TRY_VOID(check_context(a, *shape, context));
+    ro.context = context;
     ro.slots = slots;
     return StepRunner::random(*shape, ro);
   }
-  TRY(const OpenModel model, open_model(options));
-  TRY(decode::RunnerOptions ro, runner_options(options, model.config.vocab, model.native));
-  TRY(ro.context, choose_context(options, model.config, context));
+  TRY(const OpenModel model, open_model(a.model));
+  TRY(decode::RunnerOptions ro, runner_options(a.model, model.config.vocab, model.native));
+  TRY_VOID(check_context(a, model.config, context));
+  ro.context = context;
   ro.slots = slots;
   return load_weights(model, ro);
 }
@@ -163,23 +176,26 @@ Result<nlohmann::json> figures(const Arguments& a, const StepRunner& runner, con
                         {"bytes_per_step", bytes},
                         {"gb_per_s", rate / 1e9},
                         {"read_bandwidth_gb_per_s", machine.bytes_per_second / 1e9},
+                        {"read_bandwidth_measured_together", machine.together},
                         {"fraction", rate / machine.bytes_per_second},
                         {"fraction_by_cpu_time", cpu_rate / machine.bytes_per_second}};
 }
 
 void print_figures(const char* what, const nlohmann::json& f) {
   const auto& rate = f["tokens_per_second"];
-  fmt::print("{} {}, {}: {} cores on {} threads, {} rows, context {}\n", what,
-             f["model"].get<std::string>(), f["format"].get<std::string>(), f["cores"].get<int>(),
-             f["threads"].get<int>(), f["rows"].get<int64_t>(), f["context"].get<int64_t>());
+  fmt::print("{} {}, {}: {} on {}, {}, context {}\n", what,
+             f["model"].get<std::string>(), f["format"].get<std::string>(), counted(f["cores"], "core"),
+             counted(f["threads"], "thread"), counted(f["rows"], "row"), f["context"].get<int64_t>());
   fmt::print("  {:.2f} tokens/s ({:.2f} to {:.2f}); CPU time {:.2f} ms per token (least {:.2f})\n",
              rate["median"].get<double>(), rate["min"].get<double>(), rate["max"].get<double>(),
              f["cpu_ms_per_token"].get<double>(), f["cpu_ms_per_token_min"].get<double>());
   fmt::print(
-      "  {:.1f} MB per step: {:.2f} GB/s of the {:.1f} this machine reads: {:.0f} % by the clock, "
-      "{:.0f} % by CPU time\n",
+      "  {:.1f} MB per step: {:.2f} GB/s of the {:.1f} this machine reads{}: {:.0f} % by the "
+      "clock, {:.0f} % by CPU time\n",
       f["bytes_per_step"].get<double>() / 1e6, f["gb_per_s"].get<double>(),
-      f["read_bandwidth_gb_per_s"].get<double>(), f["fraction"].get<double>() * 100,
+      f["read_bandwidth_gb_per_s"].get<double>(),
+      f["read_bandwidth_measured_together"].get<bool>() ? "" : " (one thread's rate times threads)",
+      f["fraction"].get<double>() * 100,
       f["fraction_by_cpu_time"].get<double>() * 100);
 }
 

@@ -68,7 +68,8 @@ class Conversation {
         chat_(chat),
         generator_(runner, model.tokenizer, model.eos),
         options_(arguments.generate),
-        system_(arguments.system) {
+        system_(arguments.system),
+        context_(runner.options().context) {
     options_.cancel = &CatchInterrupt::flag();
     options_.on_text = [](std::string_view text) {
       fmt::print("{}", text);
@@ -110,6 +111,14 @@ class Conversation {
  private:
   Result<decode::Generation> generate() {
     TRY(const std::vector<int32_t> prompt, chat_prompt(model_, chat_, messages_));
+    if (static_cast<int64_t>(prompt.size()) > context_) {
+      return input_error("the conversation has {} tokens, more than the context of {}: {}",
+                         prompt.size(), context_,
+                         context_ < model_.config.context
+                             ? fmt::format("start again with --context up to {}",
+                                           model_.config.context)
+                             : "the model was not trained for more");
+    }
     return generator_.generate(prompt, options_);
   }
 
@@ -118,6 +127,7 @@ class Conversation {
   decode::Generator generator_;
   decode::GenerateOptions options_;
   std::string system_;
+  int64_t context_;
   nlohmann::ordered_json messages_;
 };
 
@@ -155,6 +165,10 @@ void add_chat(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("chat", "Talk with a model");
   const auto a = std::make_shared<Arguments>();
   add_model_options(command, a->model);
+  command->get_option("--context")
+      ->description(fmt::format("Tokens that the conversation may reach; 0: {}, or the model's own "
+                                "context where that is less",
+                                kDefaultContext));
   command->add_option("--system", a->system, "The system message");
   command->add_option("--max-tokens", a->generate.max_tokens, "Tokens of one answer at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));

@@ -92,11 +92,16 @@ Result<std::string> read_text(const std::filesystem::path& path) {
   std::array<char, 65536> buffer;
   for (std::size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), file)) > 0;) {
     text.append(buffer.data(), n);
+    if (text.size() > kMostText) break;
   }
   const bool failed = std::ferror(file) != 0;  // a directory opens but does not read
   const int why = errno;
   if (file != stdin) std::fclose(file);
   if (failed) return input_error("cannot read '{}': {}", path.string(), std::strerror(why));
+  if (text.size() > kMostText) {
+    return input_error("'{}' holds more than {} MiB of text: give a smaller file", path.string(),
+                       kMostText >> 20);
+  }
   return text;
 }
 

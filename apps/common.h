@@ -37,7 +37,8 @@ int finish_output(int status);
 // Replaces the file whole or not at all: writes beside it, then renames.
 Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
-// The text of a file, or of standard input for "-".
+// The text of a file (pipes and devices too), or of standard input for "-": at most kMostText bytes.
+constexpr std::size_t kMostText = std::size_t{64} << 20;
 Result<std::string> read_text(const std::filesystem::path& path);
 
 // The "Examples:" block under --help. Each line is a whole command.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -50,30 +51,36 @@ Result<chips::Slice> choose_slice(const Arguments& args, int cores) {
   return slice;
 }
 
-Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& compiler) {
+// `built`: called when the target has been read or recorded, and libtpu's part begins.
+using Built = const std::function<void()>&;
+
+Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& compiler,
+                                          Built built) {
   TRY(const Target target, parse_target(args.target));
   TRY(const ir::Program program, build_kernel(target, args.cores));
+  built();
   TRY(const chips::Slice slice, choose_slice(args, program.call.cores));
   return tpu::compile_kernel(compiler, program, slice);
 }
 
 // A step program is made for all cores of the slice that was named.
 Result<tpu::CompiledCall> compile_model(const Arguments& args, const Target& target,
-                                        tpu::Compiler& compiler) {
+                                        tpu::Compiler& compiler, Built built) {
   int cores = std::max(args.cores, 1);
   if (args.cores == 0 && !args.slice.empty()) {
     TRY(const chips::Slice named, chips::parse_slice(args.slice));
     cores = named.cores();
   }
   TRY(const ir::Program program, build_model(target, cores));
+  built();
   TRY(const chips::Slice slice, choose_slice(args, cores));
   return tpu::compile_kernel(compiler, program, slice);
 }
 
-Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler) {
-  if (args.target.starts_with("kernel:")) return compile_gallery(args, compiler);
+Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler, Built built) {
+  if (args.target.starts_with("kernel:")) return compile_gallery(args, compiler, built);
   TRY(const Target target, parse_target(args.target));
-  if (is_model_target(target)) return compile_model(args, target, compiler);
+  if (is_model_target(target)) return compile_model(args, target, compiler, built);
   TRY(std::string text, read_text(args.target));
   if (!ir::is_bytecode(text) && ir::is_stablehlo(text)) {
     // As it stands: the rest of the program may do more than call the kernel.
@@ -85,10 +92,12 @@ Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler
     }
     TRY(const int cores, ir::program_cores(text));
     TRY(const chips::Slice slice, choose_slice(args, cores));
+    built();
     return tpu::compile_program(compiler, std::move(text), args.target, slice);
   }
   TRY(ir::Program program, load_kernel(args.target, args.call));
   if (args.cores != 0) program.call.cores = args.cores;
+  built();
   TRY(const chips::Slice slice, choose_slice(args, program.call.cores));
   return tpu::compile_kernel(compiler, program, slice);
 }
@@ -109,7 +118,7 @@ nlohmann::json message_list(const Diagnostics& diagnostics) {
 Result<void> write_files(const tpu::CompiledCall& call, const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (error) return machine_error("cannot make {}: {}", folder.string(), error.message());
+  if (error) return input_error("cannot make {}: {}", folder.string(), error.message());
   for (const auto& [name, bytes] : tpu::output_files(call, GRIDLESS_VERSION)) {
     const std::filesystem::path path = folder / name;
     std::filesystem::create_directories(path.parent_path(), error);
@@ -119,7 +128,8 @@ Result<void> write_files(const tpu::CompiledCall& call, const std::filesystem::p
 }
 
 // The answer in words or as the one JSON object; `files` is empty unless the compilation succeeded.
-void print_answer(const Arguments& args, const tpu::CompiledCall& call, double seconds) {
+void print_answer(const Arguments& args, const tpu::CompiledCall& call, double build,
+                  double seconds) {
   const auto& compiled = call.result.compiled;
   const std::string executable =
       compiled ? (std::filesystem::path(args.output) / "executable.bin").string() : "";
@@ -130,7 +140,7 @@ void print_answer(const Arguments& args, const tpu::CompiledCall& call, double s
                 {"cores", call.spec.cores},
                 {"ok", compiled.has_value()},
                 {"seconds",
-                 {{"build", 0.0},
+                 {{"build", build},
                   {"emit", call.emit_seconds},
                   {"libtpu", compiled ? compiled->seconds : 0.0},
                   {"total", seconds}}},
@@ -156,14 +166,15 @@ int run(const Arguments& args) {
   options.memory_limit_bytes = args.memory_limit << 20;
   options.schedule = !args.no_schedule;
   tpu::Compiler compiler(std::move(options));
-  const auto call = compile(args, compiler);
+  double build = 0;
+  const auto call = compile(args, compiler, [&] { build = seconds_since(start); });
   if (!call) return report(call.error());
   if (call->result.compiled) {
     if (const auto written = write_files(*call, args.output); !written) {
       return report(written.error());
     }
   }
-  print_answer(args, *call, seconds_since(start));
+  print_answer(args, *call, build, seconds_since(start));
   return report(call->result.diagnostics);
 }
 

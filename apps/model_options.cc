@@ -98,16 +98,19 @@ Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t voca
 
 Result<const text::Tokenizer*> OpenModel::require_tokenizer() const {
   if (tokenizer) return &*tokenizer;
-  return input_error(
-      "{}: there is no tokenizer with these weights: put tokenizer.json beside them, or give the "
-      "prompt as ids with --tokens",
-      path);
+  return input_error("{} (`gridless run MODEL --tokens 1,2,3` takes ids and needs no tokenizer)",
+                     no_tokenizer);
 }
 
 Result<OpenModel> open_model(const ModelOptions& options) {
   OpenModel out;
   TRY(const std::filesystem::path path, models::resolve_weights(options.model));
   out.path = path.string();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored) &&
+      !std::filesystem::is_regular_file(path, ignored)) {
+    return input_error("{}: weights are mapped, so a file or a directory is needed", out.path);
+  }
   TRY(weights::Checkpoint checkpoint, weights::Checkpoint::open(out.path));
   out.checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
   auto config = models::llama_config(out.checkpoint->config());
@@ -116,13 +119,19 @@ Result<OpenModel> open_model(const ModelOptions& options) {
   TRY_VOID(models::check_tensors(*out.checkpoint, out.config));
   TRY(out.native, models::native_formats(*out.checkpoint, out.config));
   const std::string place = out.checkpoint->gguf() ? out.path : out.checkpoint->directory();
-  std::error_code ignored;
   const bool has_tokenizer =
       out.checkpoint->gguf() ||
       std::filesystem::exists(std::filesystem::path(place) / "tokenizer.json", ignored) ||
       std::filesystem::exists(std::filesystem::path(place) / "tiktoken.model", ignored);
-  if (has_tokenizer) {
-    TRY(out.tokenizer, text::load_tokenizer(place));
+  if (!has_tokenizer) {
+    out.no_tokenizer = fmt::format(
+        "{}: there is no tokenizer with these weights: put tokenizer.json beside them", out.path);
+  } else if (auto tokenizer = text::load_tokenizer(place)) {
+    out.tokenizer = std::move(*tokenizer);
+  } else if (tokenizer.error().kind == Error::Kind::kInput) {
+    out.no_tokenizer = tokenizer.error().message;
+  } else {
+    return std::unexpected(tokenizer.error());
   }
   TRY(out.eos, decode::end_tokens(*out.checkpoint, out.tokenizer ? &*out.tokenizer : nullptr));
   return out;

@@ -36,12 +36,14 @@ struct OpenModel {
   std::unique_ptr<weights::Checkpoint> checkpoint;
   models::LlamaConfig config;
   models::LlamaFormats native;
-  std::optional<text::Tokenizer> tokenizer;  // none: the checkpoint has none
+  std::optional<text::Tokenizer> tokenizer;  // none: see no_tokenizer
+  std::string no_tokenizer;                  // why there is none: absent, or of an unsupported kind
   std::vector<int32_t> eos;
 
-  // An error that says so when there is none.
+  // An error that says why when there is none.
   Result<const text::Tokenizer*> require_tokenizer() const;
 };
+// A tokenizer that cannot be read is no error yet: token ids need none.
 Result<OpenModel> open_model(const ModelOptions& options);
 
 // The context to load with: what was asked for, else `wanted` up to the model's own.

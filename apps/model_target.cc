@@ -20,7 +20,9 @@ struct Model {
 Result<Model> from_checkpoint(const std::string& path) {
   TRY(const weights::Checkpoint checkpoint, weights::Checkpoint::open(path));
   Model m;
-  TRY(m.config, models::llama_config(checkpoint.config()));
+  auto config = models::llama_config(checkpoint.config());
+  if (!config) return std::unexpected(config.error().in(path));
+  m.config = std::move(*config);
   TRY(m.formats, models::native_formats(checkpoint, m.config));
   return m;
 }

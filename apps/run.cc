@@ -69,8 +69,8 @@ nlohmann::json to_json(const decode::Generation& g) {
 }
 
 void print_statistics(const decode::Generation& g, const decode::RunnerOptions& options) {
-  fmt::print(stderr, "{} tokens of prompt, {} generated ({}); TTFT {:.1f} ms", g.prompt_tokens,
-             g.tokens.size(), decode::name(g.finish), g.ttft_ms);
+  fmt::print(stderr, "{} token{} of prompt, {} generated ({}); TTFT {:.1f} ms", g.prompt_tokens,
+             g.prompt_tokens == 1 ? "" : "s", g.tokens.size(), decode::name(g.finish), g.ttft_ms);
   if (g.tpot_ms > 0)
     fmt::print(stderr, ", TPOT {:.2f} ms ({:.1f} tokens/s)", g.tpot_ms, g.tokens_per_second());
   fmt::print(stderr, "\n{:.1f} MB read per step", g.bytes_per_step / 1e6);
@@ -78,16 +78,22 @@ void print_statistics(const decode::Generation& g, const decode::RunnerOptions& 
     const double rate = g.bytes_per_step / g.tpot_ms * 1e3;
     fmt::print(stderr, ": {:.2f} GB/s", rate / 1e9);
     if (const auto machine = read_bandwidth(options.threads)) {
-      fmt::print(stderr, ", {:.0f} % of the {:.1f} GB/s that this machine reads with {} thread{}",
+      // One rate or the other, never a mean: a loaded machine may not run all threads at once.
+      fmt::print(stderr, ", {:.0f} % of the {:.1f} GB/s that this machine reads with {} thread{}{}",
                  rate / machine->bytes_per_second * 100, machine->bytes_per_second / 1e9,
-                 options.threads, options.threads == 1 ? "" : "s");
+                 options.threads, options.threads == 1 ? "" : "s",
+                 machine->together ? "" : " (one thread's rate times threads: it is loaded)");
     }
   }
   fmt::print(stderr, "\n");
 }
 
+// As a shell counts a command that Ctrl-C ended: a script must not take half an answer for a whole.
+constexpr int kInterrupted = 130;
+
 // Checks all that needs no weights first: a wrong option should not cost the time to load a model.
-Result<void> run(Arguments& a) {
+// Returns the exit status.
+Result<int> run(Arguments& a) {
   if (a.sources != 1) return input_error("give one of --prompt, --prompt-file and --tokens");
   if (a.chat && a.has_tokens)
     return input_error("--chat renders a text, and --tokens gives ids: use one of the two");
@@ -97,6 +103,7 @@ Result<void> run(Arguments& a) {
   TRY(decode::RunnerOptions options, runner_options(a.model, model.config.vocab, model.native));
   TRY(const std::vector<int32_t> prompt, prompt_ids(a, model));
   if (!a.generate.stop.empty()) TRY_VOID(model.require_tokenizer());
+  TRY_VOID(decode::check_prompt(prompt, model.config.vocab));
   const auto length = static_cast<int64_t>(prompt.size());
   TRY(options.context, choose_context(a.model, model.config, length + a.generate.max_tokens));
   if (length > options.context) {
@@ -112,27 +119,34 @@ Result<void> run(Arguments& a) {
   bool shown = false;
   const auto show = [&shown](std::string_view text) {
     fmt::print("{}", text);
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) CatchInterrupt::flag() = true;  // nobody reads on: end
     shown = true;
   };
   if (!a.json) {
     if (model.tokenizer) {
       a.generate.on_text = show;
     } else {
+      fmt::print(stderr, "token ids instead of text: {}\n", model.no_tokenizer);
       a.generate.on_token = [&](int32_t id) { show(fmt::format("{}{}", shown ? "," : "", id)); };
     }
   }
   const CatchInterrupt interrupt;
   a.generate.cancel = &CatchInterrupt::flag();
   TRY(const decode::Generation generation, generator.generate(prompt, a.generate));
+  const bool cancelled = generation.finish == decode::FinishReason::kCancelled;
+  const int status = cancelled ? kInterrupted : kDone;
   if (a.json) {
     print_json(to_json(generation));
-    return {};
+  } else {
+    fmt::print("\n");
+    std::fflush(stdout);
+    print_statistics(generation, options);
   }
-  fmt::print("\n");
-  std::fflush(stdout);
-  print_statistics(generation, options);
-  return {};
+  if (cancelled && std::ferror(stdout) == 0) {
+    fmt::print(stderr, "interrupted: the answer ends after {} of at most {} tokens\n",
+               generation.tokens.size(), a.generate.max_tokens);
+  }
+  return status;
 }
 
 }  // namespace
@@ -165,8 +179,8 @@ void add_run(CLI::App& app, int& exit_code) {
   command->callback([a, prompt, file, tokens, &exit_code] {
     a->has_tokens = tokens->count() > 0;
     a->sources = (prompt->count() > 0) + (file->count() > 0) + a->has_tokens;
-    const Result<void> done = run(*a);
-    exit_code = done ? kDone : report(done.error());
+    const Result<int> status = run(*a);
+    exit_code = status ? *status : report(status.error());
   });
 }
 

@@ -41,7 +41,8 @@ Result<void> write_all(int fd, ByteView part, const std::string& path) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // O_NONBLOCK: opening a pipe must not wait for its writer, only to be refused then.
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return system_error(path, "open");
   struct stat info{};
   if (::fstat(file.fd, &info) != 0) return system_error(path, "stat");

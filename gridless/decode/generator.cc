@@ -65,6 +65,15 @@ std::string_view name(FinishReason reason) {
   return "";
 }
 
+Result<void> check_prompt(std::span<const int32_t> prompt, int64_t vocab) {
+  if (prompt.empty()) return input_error("the prompt is empty: it has to hold at least one token");
+  for (const int32_t id : prompt) {
+    if (id < 0 || id >= vocab)
+      return input_error("token {} of the prompt: the vocabulary has ids 0 to {}", id, vocab - 1);
+  }
+  return {};
+}
+
 Generator::Generator(StepRunner& runner, std::optional<text::Tokenizer> tokenizer,
                      std::vector<int32_t> eos)
     : runner_(runner), tokenizer_(std::move(tokenizer)), eos_(std::move(eos)) {}
@@ -79,11 +88,7 @@ Result<void> Generator::check(std::span<const int32_t> prompt,
   }
   if (options.max_tokens < 1)
     return input_error("{} tokens to generate: give at least 1", options.max_tokens);
-  if (prompt.empty()) return input_error("the prompt is empty: it has to hold at least one token");
-  for (const int32_t id : prompt) {
-    if (id < 0 || id >= vocab)
-      return input_error("token {} of the prompt: the vocabulary has ids 0 to {}", id, vocab - 1);
-  }
+  TRY_VOID(check_prompt(prompt, vocab));
   const int64_t context = runner_.options().context;
   if (static_cast<int64_t>(prompt.size()) > context) {
     return input_error(

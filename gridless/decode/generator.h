@@ -53,6 +53,9 @@ struct Generation {
   double tokens_per_second() const { return tpot_ms > 0 ? 1000 / tpot_ms : 0; }
 };
 
+// Errors: an empty prompt, an id outside the vocabulary.
+Result<void> check_prompt(std::span<const int32_t> prompt, int64_t vocab);
+
 class Generator {
  public:
   // `runner` must outlive the generator, which uses its sequence slot 0. `eos`: the ids that end a

@@ -65,8 +65,12 @@ Result<std::string> read_if_there(const std::string& path) {
 
 template <typename T>
 Result<T> in_file(Result<T> result, const std::string& path) {
-  if (!result) return std::unexpected(result.error().in(path));
-  return result;
+  if (result) return result;
+  Error error = result.error();
+  // Some messages begin with the bare name of the file already.
+  const std::string name = fs::path(path).filename().string() + ": ";
+  if (error.message.starts_with(name)) error.message.erase(0, name.size());
+  return std::unexpected(error.in(path));
 }
 
 Result<std::vector<std::string>> string_array(const weights::Gguf& gguf, const char* key) {
@@ -200,8 +204,8 @@ Result<ChatModel> load_chat_model(const std::string& path) {
   }
   if (source.empty()) {
     return input_error(
-        "'{}' has no chat template (a base model?): use a plain prompt, or give a .jinja file",
-        path);
+        "'{}' has no chat template (a base model?): use a plain prompt{}",
+        path, files.gguf == path ? "" : ", or put a chat_template.jinja beside it");
   }
   TRY(out.chat_template, in_file(Template::parse(source), origin));
   return out;
