@@ -183,9 +183,10 @@ Result<nlohmann::json> figures(const Arguments& a, const StepRunner& runner, con
 
 void print_figures(const char* what, const nlohmann::json& f) {
   const auto& rate = f["tokens_per_second"];
-  fmt::print("{} {}, {}: {} on {}, {}, context {}\n", what,
-             f["model"].get<std::string>(), f["format"].get<std::string>(), counted(f["cores"], "core"),
-             counted(f["threads"], "thread"), counted(f["rows"], "row"), f["context"].get<int64_t>());
+  fmt::print("{} {}, {}: {} on {}, {}, context {}\n", what, f["model"].get<std::string>(),
+             f["format"].get<std::string>(), counted(f["cores"], "core"),
+             counted(f["threads"], "thread"), counted(f["rows"], "row"),
+             f["context"].get<int64_t>());
   fmt::print("  {:.2f} tokens/s ({:.2f} to {:.2f}); CPU time {:.2f} ms per token (least {:.2f})\n",
              rate["median"].get<double>(), rate["min"].get<double>(), rate["max"].get<double>(),
              f["cpu_ms_per_token"].get<double>(), f["cpu_ms_per_token_min"].get<double>());
@@ -195,8 +196,7 @@ void print_figures(const char* what, const nlohmann::json& f) {
       f["bytes_per_step"].get<double>() / 1e6, f["gb_per_s"].get<double>(),
       f["read_bandwidth_gb_per_s"].get<double>(),
       f["read_bandwidth_measured_together"].get<bool>() ? "" : " (one thread's rate times threads)",
-      f["fraction"].get<double>() * 100,
-      f["fraction_by_cpu_time"].get<double>() * 100);
+      f["fraction"].get<double>() * 100, f["fraction_by_cpu_time"].get<double>() * 100);
 }
 
 // A model that computes nonsense may be fast: its logits must at least be numbers.

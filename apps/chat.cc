@@ -112,12 +112,12 @@ class Conversation {
   Result<decode::Generation> generate() {
     TRY(const std::vector<int32_t> prompt, chat_prompt(model_, chat_, messages_));
     if (static_cast<int64_t>(prompt.size()) > context_) {
-      return input_error("the conversation has {} tokens, more than the context of {}: {}",
-                         prompt.size(), context_,
-                         context_ < model_.config.context
-                             ? fmt::format("start again with --context up to {}",
-                                           model_.config.context)
-                             : "the model was not trained for more");
+      return input_error(
+          "the conversation has {} tokens, more than the context of {}: {}", prompt.size(),
+          context_,
+          context_ < model_.config.context
+              ? fmt::format("start again with --context up to {}", model_.config.context)
+              : "the model was not trained for more");
     }
     return generator_.generate(prompt, options_);
   }

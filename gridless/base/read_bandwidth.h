@@ -26,9 +26,10 @@ struct ReadBandwidth {
 };
 
 // Streams through a buffer, each thread over its own part, and takes the best window of 2 ms in
-// which all threads ran throughout. Whole passes would measure how busy the machine is: a preempted thread halves
-// them, while windows short enough to fall between preemptions repeat within a few percent. So this
-// is the rate of the quiet machine, never an average. Memory that cannot be had is a machine error.
+// which all threads ran throughout. Whole passes would measure how busy the machine is: a preempted
+// thread halves them, while windows short enough to fall between preemptions repeat within a few
+// percent. So this is the rate of the quiet machine, never an average. Memory that cannot be had is
+// a machine error.
 Result<ReadBandwidth> measure_read_bandwidth(const ReadBandwidthOptions& options);
 
 // The same with the default options, measured once per process for each thread count. Thread-safe;

@@ -203,9 +203,8 @@ Result<ChatModel> load_chat_model(const std::string& path) {
     origin = files.gguf;
   }
   if (source.empty()) {
-    return input_error(
-        "'{}' has no chat template (a base model?): use a plain prompt{}",
-        path, files.gguf == path ? "" : ", or put a chat_template.jinja beside it");
+    return input_error("'{}' has no chat template (a base model?): use a plain prompt{}", path,
+                       files.gguf == path ? "" : ", or put a chat_template.jinja beside it");
   }
   TRY(out.chat_template, in_file(Template::parse(source), origin));
   return out;

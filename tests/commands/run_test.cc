@@ -96,6 +96,23 @@ TEST(RunCommand, MistakesSayWhatToDo) {
   expect_error({"chat", kTiny}, "there is no tokenizer");
 }
 
+TEST(RunCommand, IdsNeedNoTokenizerThatCanBeRead) {
+  std::string pattern = (fs::temp_directory_path() / "gridless-run-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const fs::path folder = pattern;
+  for (const char* name : {"model.safetensors", "config.json"})
+    fs::copy_file(kTiny + "/" + name, folder / name);
+  std::ofstream(folder / "tokenizer.json") << R"({"model": {"type": "Unigram"}})";
+  const Outcome result =
+      run_command({"run", folder.string(), "--tokens", "1,2", "--max-tokens", "3", "--json"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["text"], "");
+  EXPECT_EQ(Json::parse(result.out)["tokens"].size(), 3u);
+  expect_error({"run", folder.string(), "--prompt", "x"},
+               "/tokenizer.json: the pre_tokenizer has no ByteLevel step");
+  fs::remove_all(folder);
+}
+
 TEST(RunCommand, OtherArchitecturesAreNamed) {
   std::string pattern = (fs::temp_directory_path() / "gridless-run-XXXXXX").string();
   ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
@@ -147,7 +164,8 @@ TEST(BenchCommand, MistakesSayWhatToDo) {
   expect_error({"bench", "decode", "synthetic:2x64x128x3x2x256"}, "write synthetic:LAYERSxHIDDEN");
   expect_error({"bench", "decode", kTiny, "--rowz", "2"},
                "gridless bench decode: unknown option '--rowz'. Did you mean '--rows'?");
-  expect_error({"bench", "decode", kTiny, "--context", "5000"}, "at most 2048 tokens");
+  expect_error({"bench", "decode", kTiny, "--context", "5000"},
+               "--context 5000 and 67 steps after it: the model was trained for at most 2048");
 }
 
 class SmolLm2Command : public ::testing::Test {
