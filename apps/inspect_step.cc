@@ -74,7 +74,7 @@ json step_facts(const weights::Checkpoint& checkpoint) {
 void print_step(const json& step) {
   fmt::print("\nstep\n");
   if (step.contains("error")) {
-    fmt::print("  {}\n", step["error"].get<std::string>());
+    fmt::print("  cannot run: {}\n", step["error"].get<std::string>());
     return;
   }
   std::string formats;

@@ -59,6 +59,9 @@ TEST(InspectCommand, AModelThatNoStepRunsSaysWhy) {
   const nlohmann::json step = nlohmann::json::parse(result.out)["step"];
   ASSERT_TRUE(step.contains("error")) << step;
   EXPECT_NE(step["error"], "");
+  const Outcome text = run_command({"inspect", data("gguf/written.gguf")});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_THAT(text.out, HasSubstr("cannot run: " + step["error"].get<std::string>()));
 }
 
 TEST(InspectCommand, TablesShowFormatsAndKinds) {
