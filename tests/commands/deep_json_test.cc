@@ -56,7 +56,7 @@ TEST_F(DeepJson, InTheGenerationConfig) {
 
 TEST_F(DeepJson, InTheTokenizer) {
   write("tokenizer.json", "model");
-  expect_refused({"run", dir_, "--tokens", "1"}, path("tokenizer.json"));
+  expect_refused({"run", dir_, "--prompt", "a"}, path("tokenizer.json"));
   expect_refused({"inspect", dir_}, path("tokenizer.json"));
 }
 
