@@ -1,5 +1,7 @@
-// gridless check: proves a kernel free of races, hangs and the like under every timing, or says what
-// is wrong with it.
+// gridless check: proves a kernel free of races, hangs and the like under every timing, or says
+// what is wrong with it.
+#include "gridless/emulate/check/check.h"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +15,6 @@
 #include "apps/exec_tensors.h"
 #include "apps/kernel_target.h"
 #include "apps/target.h"
-#include "gridless/emulate/check/check.h"
 #include "kernels/gallery.h"
 
 namespace gridless::apps {
@@ -126,8 +127,8 @@ int run(const Arguments& args) {
     const auto operands = operands_of(args, program->call, cores, seed);
     if (!operands) return report(operands.error());
     const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
-    auto checked = emulate::check(program->module, program->call, cores, views,
-                                  {.max_steps = args.max_steps});
+    auto checked =
+        emulate::check(program->module, program->call, cores, views, {.max_steps = args.max_steps});
     if (!checked) return report(checked.error());
     const bool proved = checked->certificate && (!answer || answer->certificate);
     answer = std::move(*checked);
@@ -136,8 +137,8 @@ int run(const Arguments& args) {
   }
   if (!args.schedule_out.empty()) {
     const emulate::Schedule* schedule = schedule_of(*answer);
-    const auto written =
-        write_file(args.schedule_out, (schedule ? to_json(*schedule) : json::object()).dump(2) + "\n");
+    const auto written = write_file(
+        args.schedule_out, (schedule ? to_json(*schedule) : json::object()).dump(2) + "\n");
     if (!written) return report(written.error());
   }
   print_report(args, *answer);
@@ -165,9 +166,10 @@ void add_check(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 128))
       ->option_text("N");
   command
-      ->add_option("--scalars,--inputs", args->inputs,
-                   "Values of operands (some or all): tensors in0, in1, ... or by their names; "
-                   "default: the data.safetensors beside the body. Without values, tables are zeros")
+      ->add_option(
+          "--scalars,--inputs", args->inputs,
+          "Values of operands (some or all): tensors in0, in1, ... or by their names; "
+          "default: the data.safetensors beside the body. Without values, tables are zeros")
       ->option_text("FILE.safetensors");
   command
       ->add_option("--seeds", args->seeds,

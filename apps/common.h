@@ -30,14 +30,15 @@ int report(const Diagnostics& list);
 // nothing else goes to stdout. Bytes that are not UTF-8 (a broken token) become U+FFFD.
 void print_json(const nlohmann::json& object);
 
-// Call last: the exit status of a command that would end with `status`. Output that a full disk or a
-// closed pipe swallowed is a machine fault, which is said on stderr.
+// Call last: the exit status of a command that would end with `status`. Output that a full disk or
+// a closed pipe swallowed is a machine fault, which is said on stderr.
 int finish_output(int status);
 
 // Replaces the file whole or not at all: writes beside it, then renames.
 Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 
-// The text of a file (pipes and devices too), or of standard input for "-": at most kMostText bytes.
+// The text of a file (pipes and devices too), or of standard input for "-": at most kMostText
+// bytes.
 constexpr std::size_t kMostText = std::size_t{64} << 20;
 Result<std::string> read_text(const std::filesystem::path& path);
 

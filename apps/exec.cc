@@ -60,10 +60,10 @@ int run(const Arguments& args) {
   if (!operands) return report(operands.error());
   const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
   const auto start = std::chrono::steady_clock::now();
-  const auto result =
-      args.engine == "cpu"
-          ? cpu::run_call(*program, cores, views, {.threads = std::min(cores, physical_processors())})
-          : emulate::run_call(program->module, program->call, cores, views);
+  const auto result = args.engine == "cpu"
+                          ? cpu::run_call(*program, cores, views,
+                                          {.threads = std::min(cores, physical_processors())})
+                          : emulate::run_call(program->module, program->call, cores, views);
   if (!result) return report(result.error());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

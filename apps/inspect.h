@@ -17,8 +17,8 @@ struct InspectOptions {
 // A checkpoint: a directory, a .safetensors or a .gguf file. Prints to stdout.
 Result<void> inspect_checkpoint(const std::string& path, const InspectOptions& options);
 
-// A kernel: a Mosaic body or StableHLO text (ir/read_program.h). Prints to stdout; what the verifier
-// finds goes to stderr and is no error here.
+// A kernel: a Mosaic body or StableHLO text (ir/read_program.h). Prints to stdout; what the
+// verifier finds goes to stderr and is no error here.
 bool is_kernel_file(const std::string& path);  // by its extension, or because it is MLIR bytecode
 Result<void> inspect_kernel(const std::string& path, const InspectOptions& options);
 

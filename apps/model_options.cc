@@ -174,7 +174,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may 
 
 CatchInterrupt::CatchInterrupt() {
   interrupted = false;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { interrupted = true; };
   sigaction(SIGINT, &action, nullptr);  // without SA_RESTART: a read from a terminal returns
 }

@@ -59,23 +59,42 @@ void run(int64_t context) {
     const double bytes = 2.0 * kLayers * static_cast<double>(context) * kHeads * kHeadDim * 2;
     report(isa, "decode_attention", bytes, [&] {
       for (int64_t layer = 0; layer < kLayers; ++layer) {
-        table.decode_attention({.qkv = qkv.data(), .cache = cache.data() + layer * max_pages * page,
-                                .row_table = rows, .pages = pages.data(), .out = out.data(),
-                                .groups = kGroups, .heads = kHeads, .head_dim = kHeadDim, .rows = 1,
-                                .width_stride = kStride, .max_pages = max_pages, .scale = 0.125f});
+        table.decode_attention({.qkv = qkv.data(),
+                                .cache = cache.data() + layer * max_pages * page,
+                                .row_table = rows,
+                                .pages = pages.data(),
+                                .out = out.data(),
+                                .groups = kGroups,
+                                .heads = kHeads,
+                                .head_dim = kHeadDim,
+                                .rows = 1,
+                                .width_stride = kStride,
+                                .max_pages = max_pages,
+                                .scale = 0.125f});
       }
     });
     report(isa, "rms_norm x 61", 0, [&] {
       for (int i = 0; i < 61; ++i) {
-        table.rms_norm({.x = x.data(), .w = w.data(), .out = narrow.data(), .panels = 5, .rows = 1,
-                        .width = 576, .eps = 1e-5f});
+        table.rms_norm({.x = x.data(),
+                        .w = w.data(),
+                        .out = narrow.data(),
+                        .panels = 5,
+                        .rows = 1,
+                        .width = 576,
+                        .eps = 1e-5f});
       }
     });
     report(isa, "qkv_rope x 30", 0, [&] {
       for (int64_t layer = 0; layer < kLayers; ++layer) {
-        table.qkv_rope({.y = x.data(), .cos = w.data(), .sin = w.data(), .out = qkv.data(),
-                        .groups = kGroups, .width = kHeads * kHeadDim, .rows = 1,
-                        .half_stride = 128, .width_stride = kStride});
+        table.qkv_rope({.y = x.data(),
+                        .cos = w.data(),
+                        .sin = w.data(),
+                        .out = qkv.data(),
+                        .groups = kGroups,
+                        .width = kHeads * kHeadDim,
+                        .rows = 1,
+                        .half_stride = 128,
+                        .width_stride = kStride});
       }
     });
     report(isa, "swiglu x 30", 0, [&] {

@@ -1,5 +1,5 @@
-// Time of one check of each kernel of a corpus directory (module.mlir, call.json, data.safetensors),
-// in process and without reading files: median and least of many.
+// Time of one check of each kernel of a corpus directory (module.mlir, call.json,
+// data.safetensors), in process and without reading files: median and least of many.
 //   check_corpus_bench DIR [REPEATS]
 #include <fmt/format.h>
 

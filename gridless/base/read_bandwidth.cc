@@ -158,9 +158,8 @@ Result<ReadBandwidth> measure_read_bandwidth(const ReadBandwidthOptions& options
   for (int round = 0; round < 3 && together == 0; ++round) {
     std::vector<std::jthread> team;
     for (std::size_t t = 0; t < threads; ++t) {
-      team.emplace_back([&, t] {
-        ends[t] = stream({buffer.data() + t * part, part}, options.seconds, start);
-      });
+      team.emplace_back(
+          [&, t] { ends[t] = stream({buffer.data() + t * part, part}, options.seconds, start); });
     }
     team.clear();  // joins
     together = best_window(ends);

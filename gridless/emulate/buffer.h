@@ -34,7 +34,8 @@ struct Semaphore {
 };
 
 // What the checker knows of an element: never written; written by scalar stores or copied from an
-// operand; by vector stores; copied from an operand that nobody gave. Bits, so that a region is summed up by or.
+// operand; by vector stores; copied from an operand that nobody gave. Bits, so that a region is
+// summed up by or.
 enum class Content : uint8_t { kGarbage = 1, kKnown = 2, kVector = 4, kNotGiven = 8 };
 
 struct Buffer {

@@ -55,10 +55,10 @@ void copy_contents(const View& src, const View& dst) {
   // Elements of views of other widths than their buffers do not pair up one by one.
   if (!src.plain() || !dst.plain()) {
     const Found found = inspect(*src.buffer, from);
-    const Content all = found.all_garbage                    ? Content::kGarbage
-                        : found.origin == Origin::kVector    ? Content::kVector
+    const Content all = found.all_garbage                   ? Content::kGarbage
+                        : found.origin == Origin::kVector   ? Content::kVector
                         : found.origin == Origin::kNotGiven ? Content::kNotGiven
-                                                             : Content::kKnown;
+                                                            : Content::kKnown;
     return mark(*dst.buffer, to, all);
   }
   std::vector<Content> taken;

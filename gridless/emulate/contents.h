@@ -1,4 +1,5 @@
-// What the checker knows of the elements of a buffer (Buffer::contents), read and written by region.
+// What the checker knows of the elements of a buffer (Buffer::contents), read and written by
+// region.
 #pragma once
 
 #include "gridless/emulate/region.h"

@@ -191,7 +191,8 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps, c
     Shape index(sizes.size(), 0);
     for (size_t k = 0; k < static_cast<size_t>(out.size()); ++k) {
       Shape place = starts;
-      for (size_t d = 0; d < place.size(); ++d) place[d] += index[d] * (steps.empty() ? 1 : steps[d]);
+      for (size_t d = 0; d < place.size(); ++d)
+        place[d] += index[d] * (steps.empty() ? 1 : steps[d]);
       const Scalar s = read_or_garbage(v, place);
       if (out.is_float()) {
         out.mutable_f()[k] = s.f;

@@ -28,7 +28,8 @@ void CoreOps::inherit_origin() {
   Origin origin = Origin::kKnown;
   for (const RtValue* arg : args) {
     if (std::holds_alternative<Vector>(*arg)) origin = std::max(origin, Origin::kVector);
-    if (std::holds_alternative<Scalar>(*arg)) origin = std::max(origin, std::get<Scalar>(*arg).origin);
+    if (std::holds_alternative<Scalar>(*arg))
+      origin = std::max(origin, std::get<Scalar>(*arg).origin);
   }
   std::get<Scalar>(result).origin = origin;
 }

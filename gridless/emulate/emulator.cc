@@ -73,8 +73,8 @@ class Launch {
 
   Content given(const Argument& arg) const {
     if (arg.role == Argument::Role::kOutput && arg.aliased < 0) return Content::kGarbage;
-    const auto operand = static_cast<size_t>(arg.role == Argument::Role::kOutput ? arg.aliased
-                                                                                : arg.tensor);
+    const auto operand =
+        static_cast<size_t>(arg.role == Argument::Role::kOutput ? arg.aliased : arg.tensor);
     const bool missing = operand < options_.not_given.size() && options_.not_given[operand];
     return missing ? Content::kNotGiven : Content::kKnown;
   }
@@ -85,9 +85,9 @@ class Launch {
         const Argument& arg = kernel_.arguments[k];
         if (arg.role != Argument::Role::kOutput) continue;
         const auto c = static_cast<size_t>(core.id);
-        machine_.recorder->result(core.id, arg.tensor,
-                                  arg.is_window && c < grids_.size() ? grids_[c].contents(k)
-                                                                     : core.buffers[k].contents);
+        machine_.recorder->result(
+            core.id, arg.tensor,
+            arg.is_window && c < grids_.size() ? grids_[c].contents(k) : core.buffers[k].contents);
       }
   }
 

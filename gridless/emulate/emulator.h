@@ -68,8 +68,8 @@ class Emulator {
 };
 
 // The memory of one launch: outputs of its own, zeroed, and operands that are parts of `inputs`,
-// which holds per operand the bytes of all cores one after another and must outlive it. Errors: wrong
-// number or size of inputs.
+// which holds per operand the bytes of all cores one after another and must outlive it. Errors:
+// wrong number or size of inputs.
 struct LaunchMemory {
   std::vector<std::vector<std::byte>> outputs;  // per result, cores one after another
   std::vector<CoreMemory> cores;

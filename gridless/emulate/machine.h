@@ -84,7 +84,7 @@ struct Core {
 class Recorder;  // recorder.h
 
 struct Machine {
-  Recorder* recorder = nullptr;         // null in plain runs
+  Recorder* recorder = nullptr;        // null in plain runs
   Fill out_of_bounds = Fill::kPoison;  // what loads beyond a ref's end give under a recorder
   std::vector<Core> cores;
   DmaEngine dma;

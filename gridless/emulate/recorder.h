@@ -1,4 +1,5 @@
-// Recorder: what the core ops tell the checker about a run. Machine::recorder is null in plain runs.
+// Recorder: what the core ops tell the checker about a run. Machine::recorder is null in plain
+// runs.
 //
 // Under a recorder the machine differs in three ways: copies move their data at their start (the
 // order of copies never matters for a race-free program, and eager ones leave no false suspicion of
@@ -85,8 +86,8 @@ class Recorder {
   std::vector<int32_t> canonical_;  // by site: the site whose memory it is
   struct PerCore {
     int32_t pos = 0, waits = 0;
-    int32_t epoch = 0;      // counts synchronising events
-    int32_t iteration = 0;  // the last one, with where it is from
+    int32_t epoch = 0;          // counts synchronising events
+    int32_t iteration = 0;      // the last one, with where it is from
     std::vector<int32_t> life;  // by site
   };
   std::vector<PerCore> cores_;

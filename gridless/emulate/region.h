@@ -6,8 +6,8 @@
 namespace gridless::emulate {
 
 // Element offset + sum of i_d * stride_d of the buffer, 0 <= i_d < size_d, in the order of the
-// view's dimensions. A view of elements wider than the buffer's has one more dimension, the parts of
-// an element; one of narrower elements is rounded up to whole buffer elements.
+// view's dimensions. A view of elements wider than the buffer's has one more dimension, the parts
+// of an element; one of narrower elements is rounded up to whole buffer elements.
 struct Region {
   struct Dim {
     int64_t size, stride;

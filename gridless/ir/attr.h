@@ -1,4 +1,5 @@
-// Attributes of the IR. A value type (a shared pointer to an immutable record); structural equality.
+// Attributes of the IR. A value type (a shared pointer to an immutable record); structural
+// equality.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ enum class AttrKind : uint8_t {
   kDict,        // {a = 1 : i32}
   kDenseArray,  // array<i32: 1, 2>   (elem says i1, i8, i32, i64, f32, ...)
   kDense,       // dense<...> : vector<8x128xf32>; one stored value when splat
-  kOpaque,      // any dialect attribute, kept as text: #tpu.memory_space<vmem>, #arith.fastmath<none>
+  kOpaque,  // any dialect attribute, kept as text: #tpu.memory_space<vmem>, #arith.fastmath<none>
 };
 
 struct AttrData;

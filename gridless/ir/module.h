@@ -3,9 +3,9 @@
 // (The prose semantics - evaluation order, DMA start and completion, waits, rounding, what is
 // undefined - stand in ir/semantics.h, which is the page to read first.)
 //
-// Ownership: a Module owns one top op (builtin.module); an Op owns its regions, a Region its blocks,
-// a Block its arguments and ops. Values are owned by the op or block that defines them and live at a
-// stable address. A module is built by one thread; afterwards any number may read it.
+// Ownership: a Module owns one top op (builtin.module); an Op owns its regions, a Region its
+// blocks, a Block its arguments and ops. Values are owned by the op or block that defines them and
+// live at a stable address. A module is built by one thread; afterwards any number may read it.
 #pragma once
 
 #include <memory>
@@ -54,7 +54,8 @@ struct Op {
   const std::vector<int64_t>& ints_attr(std::string_view name) const;  // array<i32: ...>
   std::string_view text_attr(std::string_view name) const;  // string, symbol or opaque text
   void set(std::string_view name, Attr value);
-  // Operand segments (operandSegmentSizes) of ops that have optional operands: segment i as a range.
+  // Operand segments (operandSegmentSizes) of ops that have optional operands: segment i as a
+  // range.
   std::vector<Value*> segment(size_t i) const;
 };
 
@@ -87,8 +88,9 @@ struct Module {
 
 // Creates an op at the end of `block`. Results get `result_types`; regions are created empty (each
 // with one block when `with_blocks`).
-Op* append_op(Block& block, OpCode code, std::vector<Value*> operands, std::vector<Type> result_types,
-              std::vector<NamedAttr> attrs, SourceLoc loc, int regions = 0, bool with_blocks = true);
+Op* append_op(Block& block, OpCode code, std::vector<Value*> operands,
+              std::vector<Type> result_types, std::vector<NamedAttr> attrs, SourceLoc loc,
+              int regions = 0, bool with_blocks = true);
 
 // Visits every op under `op` in pre-order, `op` included.
 template <typename F>

@@ -1,8 +1,8 @@
-// The op table: one row per op. Every consumer (verifier, emulator, CPU lowering, time model) visits
-// this table, so an op without a consumer function does not compile (see visit.h).
+// The op table: one row per op. Every consumer (verifier, emulator, CPU lowering, time model)
+// visits this table, so an op without a consumer function does not compile (see visit.h).
 //
-// Columns: name in C++, MLIR name, least and most operands (-1: any number), results (-1: any number),
-// regions, result rule, effect, cost class, required attributes (space separated).
+// Columns: name in C++, MLIR name, least and most operands (-1: any number), results (-1: any
+// number), regions, result rule, effect, cost class, required attributes (space separated).
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,57 @@ namespace gridless::ir {
 
 // How result types follow from operands. What each rule checks stands in verify_rules.cc.
 enum class Rule : uint8_t {
-  kAny,          // checked by the op's own function in the verifier
+  kAny,  // checked by the op's own function in the verifier
   kNoResult,
-  kSame,         // all operands and the result have one type
-  kSameFloat,    // kSame, on f32 or bf16 (or f16/f64 in tests)
-  kSameInt,      // kSame, on integers
-  kCompare,      // operands of one type, result i1 of the same shape
-  kSelect,       // (i1 or i1 of the shape, T, T) -> T
-  kCastFloat, kCastInt, kIntToFloat, kFloatToInt, kBitcast, kIndexCast,
-  kConstant,     // result type = type of `value`
+  kSame,       // all operands and the result have one type
+  kSameFloat,  // kSame, on f32 or bf16 (or f16/f64 in tests)
+  kSameInt,    // kSame, on integers
+  kCompare,    // operands of one type, result i1 of the same shape
+  kSelect,     // (i1 or i1 of the shape, T, T) -> T
+  kCastFloat,
+  kCastInt,
+  kIntToFloat,
+  kFloatToInt,
+  kBitcast,
+  kIndexCast,
+  kConstant,  // result type = type of `value`
 };
 
 // What an op does to memory and time, for the checker and the time model.
 enum class Effect : uint8_t {
-  kPure, kAlloc, kView, kReadRef, kWriteRef, kReadWriteRef, kDmaStart, kDmaWait, kSignal, kSemWait, kSemRead,
-  kControl, kTrace, kDelay, kMxuState, kPrngState, kCheck,
+  kPure,
+  kAlloc,
+  kView,
+  kReadRef,
+  kWriteRef,
+  kReadWriteRef,
+  kDmaStart,
+  kDmaWait,
+  kSignal,
+  kSemWait,
+  kSemRead,
+  kControl,
+  kTrace,
+  kDelay,
+  kMxuState,
+  kPrngState,
+  kCheck,
 };
 
 // Which unit pays for it.
-enum class Cost : uint8_t { kFree, kScalar, kVpu, kEup, kXlu, kMxu, kLoad, kStore, kDma, kSync, kControl };
+enum class Cost : uint8_t {
+  kFree,
+  kScalar,
+  kVpu,
+  kEup,
+  kXlu,
+  kMxu,
+  kLoad,
+  kStore,
+  kDma,
+  kSync,
+  kControl
+};
 
 // clang-format off
 #define GRIDLESS_OPS(X) \
@@ -183,7 +215,7 @@ enum class OpCode : uint8_t {
 };
 
 struct OpInfo {
-  const char* name;      // "arith.addf"
+  const char* name;  // "arith.addf"
   int least_operands, most_operands, results, regions;
   Rule rule;
   Effect effect;

@@ -33,8 +33,8 @@ class TextParser : public TextCursor {
   Type parse_only_type();
   // The list tpu.locs of a module that holds nothing else.
   std::vector<Location> parse_locations();
-  // The StableHLO custom call, in either form, whose name begins at `at`; the rest of the text is not
-  // looked at.
+  // The StableHLO custom call, in either form, whose name begins at `at`; the rest of the text is
+  // not looked at.
   struct CustomCall {
     std::string target;
     std::vector<NamedAttr> attrs;

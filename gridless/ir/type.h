@@ -27,12 +27,34 @@ enum class TypeKind : uint8_t {
 
 // Element formats. Integer signedness is kept as written; ops, not types, decide how bits are read.
 enum class Elem : uint8_t {
-  kI1, kI2, kI4, kI8, kI16, kI32, kI64,
-  kSi4, kSi8, kSi16, kSi32, kSi64,
-  kUi4, kUi8, kUi16, kUi32, kUi64,
+  kI1,
+  kI2,
+  kI4,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kSi4,
+  kSi8,
+  kSi16,
+  kSi32,
+  kSi64,
+  kUi4,
+  kUi8,
+  kUi16,
+  kUi32,
+  kUi64,
   kIndex,  // index as an element (vector<..xindex>); 64 bits in the emulator, 32 on the chip
-  kF32, kF64, kF16, kBf16, kF8E4M3FN, kF8E5M2, kF8E8M0FNU, kF4E2M1FN,
-  kSemaphore, kDmaSemaphore,  // memref<2x!tpu.dma_semaphore, ...>
+  kF32,
+  kF64,
+  kF16,
+  kBf16,
+  kF8E4M3FN,
+  kF8E5M2,
+  kF8E8M0FNU,
+  kF4E2M1FN,
+  kSemaphore,
+  kDmaSemaphore,  // memref<2x!tpu.dma_semaphore, ...>
 };
 
 // Bits of one element in memory; i1 counts 1, semaphores 32.
@@ -44,7 +66,17 @@ const char* spelling(Elem e);  // "bf16", "ui32", "!tpu.dma_semaphore"
 std::optional<Elem> elem_from_spelling(std::string_view s);
 
 // Memory spaces of the tpu dialect. kNone: a memref without a space (never a TPU operand).
-enum class Space : uint8_t { kNone, kAny, kVmem, kSmem, kHbm, kCmem, kSemaphore, kVmemShared, kHost };
+enum class Space : uint8_t {
+  kNone,
+  kAny,
+  kVmem,
+  kSmem,
+  kHbm,
+  kCmem,
+  kSemaphore,
+  kVmemShared,
+  kHost
+};
 const char* spelling(Space s);  // "vmem", "semaphore_mem", ...
 std::optional<Space> space_from_spelling(std::string_view s);
 

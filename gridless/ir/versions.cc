@@ -156,10 +156,9 @@ std::vector<VersionFault> settle_version(Module& module, size_t stable_ops, size
   module.version = it->second->ints[0];
   attrs.erase(it);
   if (module.version < kOldestVersion || module.version > kNewestVersion) {
-    out.push_back(
-        {fmt::format("stable_mosaic.version {} is not supported: {} to {} are", module.version,
-                     kOldestVersion, kNewestVersion),
-         "write the module again with a current JAX"});
+    out.push_back({fmt::format("stable_mosaic.version {} is not supported: {} to {} are",
+                               module.version, kOldestVersion, kNewestVersion),
+                   "write the module again with a current JAX"});
   }
   if (plain_ops > 0) {
     out.push_back({"an op without the prefix stable_mosaic. in a module with a version",

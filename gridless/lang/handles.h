@@ -40,7 +40,7 @@ class Scalar {
   int64_t constant() const { return constant_; }  // of a constant; a float is cut toward zero
   double real() const {
     return is_real_ ? real_ : static_cast<double>(constant_);
-  }                                           // of a constant
+  }  // of a constant
   Kernel* kernel() const { return kernel_; }  // null for a constant
   ir::Value* value() const { return value_; }
   Elem elem() const { return value_ ? value_->type.elem() : is_real_ ? Elem::kF32 : Elem::kI32; }

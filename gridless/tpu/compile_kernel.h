@@ -8,9 +8,9 @@
 
 namespace gridless::tpu {
 
-// The same call in the terms of XLA. Operands are pinned where the call says so, and HBM ones there;
-// other VMEM and SMEM ones are left to libtpu, which brings them to where the kernel's signature
-// wants them.
+// The same call in the terms of XLA. Operands are pinned where the call says so, and HBM ones
+// there; other VMEM and SMEM ones are left to libtpu, which brings them to where the kernel's
+// signature wants them.
 CallSpec call_spec(const ir::Call& call);
 
 // Prints the module at the version every libtpu takes, with the source locations of its ops, so

@@ -61,8 +61,8 @@ void limit_memory(int64_t bytes) {
 // libtpu reads these while it loads. They keep it from looking for a metadata server and for the
 // other hosts of a slice; a value that the user has set stays.
 void set_environment(const std::vector<std::string>& flags) {
-  // Compiling touches no device, so several processes may do it at once; without this the second one
-  // finds the lock file of the first and gives up.
+  // Compiling touches no device, so several processes may do it at once; without this the second
+  // one finds the lock file of the first and gives up.
   setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
   setenv("TPU_SKIP_MDS_QUERY", "1", 0);
   setenv("TPU_ACCELERATOR_TYPE", "tpu7x-8", 0);

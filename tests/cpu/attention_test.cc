@@ -49,10 +49,17 @@ struct Problem {
 
   std::vector<uint16_t> run(const KernelTable& table) const {
     std::vector<uint16_t> out(static_cast<size_t>(out_panels() * shape.rows * kLanes), 0x5555);
-    table.decode_attention({.qkv = qkv.data(), .cache = cache.data(), .row_table = rows.data(),
-                            .pages = pages.data(), .out = out.data(), .groups = shape.groups,
-                            .heads = shape.heads, .head_dim = shape.head_dim, .rows = shape.rows,
-                            .width_stride = stride, .max_pages = shape.max_pages,
+    table.decode_attention({.qkv = qkv.data(),
+                            .cache = cache.data(),
+                            .row_table = rows.data(),
+                            .pages = pages.data(),
+                            .out = out.data(),
+                            .groups = shape.groups,
+                            .heads = shape.heads,
+                            .head_dim = shape.head_dim,
+                            .rows = shape.rows,
+                            .width_stride = stride,
+                            .max_pages = shape.max_pages,
                             .scale = 1 / std::sqrt(static_cast<float>(shape.head_dim))});
     return out;
   }

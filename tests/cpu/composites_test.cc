@@ -55,8 +55,13 @@ TEST_P(Composites, RmsNorm) {
       }
       const std::vector<float> w = normals(panels * kLanes, 6);
       std::vector<uint16_t> expected(x.size()), actual(x.size());
-      RmsNormArgs args{.x = x.data(), .w = w.data(), .out = expected.data(), .panels = panels,
-                       .rows = rows, .width = width, .eps = 1e-5f};
+      RmsNormArgs args{.x = x.data(),
+                       .w = w.data(),
+                       .out = expected.data(),
+                       .panels = panels,
+                       .rows = rows,
+                       .width = width,
+                       .eps = 1e-5f};
       reference().rms_norm(args);
       args.out = actual.data();
       table().rms_norm(args);
@@ -74,8 +79,8 @@ TEST_P(Composites, RmsNorm) {
 
 TEST_P(Composites, QkvRopeToTheBit) {
   for (const int64_t rows : kRows) {
-    for (const auto& [groups, width] : {std::pair<int64_t, int64_t>{3, 192}, {1, 64}, {2, 36},
-                                        {8, 128}, {5, 320}}) {
+    for (const auto& [groups, width] :
+         {std::pair<int64_t, int64_t>{3, 192}, {1, 64}, {2, 36}, {8, 128}, {5, 320}}) {
       const int64_t half_stride = (width / 2 + 127) / 128 * 128;
       const int64_t stride = (width + 127) / 128 * 128;
       const int64_t panels = ((groups + 2) * width + 127) / 128;
@@ -84,9 +89,15 @@ TEST_P(Composites, QkvRopeToTheBit) {
       const std::vector<float> sin = normals(rows * half_stride, 10);
       std::vector<uint16_t> expected(static_cast<size_t>((groups + 2) * rows * stride), 0x5555);
       std::vector<uint16_t> actual = expected;
-      QkvRopeArgs args{.y = y.data(), .cos = cos.data(), .sin = sin.data(), .out = expected.data(),
-                       .groups = groups, .width = width, .rows = rows,
-                       .half_stride = half_stride, .width_stride = stride};
+      QkvRopeArgs args{.y = y.data(),
+                       .cos = cos.data(),
+                       .sin = sin.data(),
+                       .out = expected.data(),
+                       .groups = groups,
+                       .width = width,
+                       .rows = rows,
+                       .half_stride = half_stride,
+                       .width_stride = stride};
       reference().qkv_rope(args);
       args.out = actual.data();
       table().qkv_rope(args);
@@ -137,9 +148,14 @@ TEST_P(Composites, KvAppendWritesActiveRowsOnly) {
   std::vector<uint16_t> expected(static_cast<size_t>(4 * 2 * kPageTokens * stride));
   std::vector<uint16_t> actual = expected;
   for (auto [kernels, cache] : {std::pair{&reference(), &expected}, {&table(), &actual}}) {
-    kernels->kv_append({.qkv = qkv.data(), .cache = cache->data(), .row_table = table_rows.data(),
-                        .pages = pages.data(), .groups = groups, .rows = rows,
-                        .width_stride = stride, .max_pages = max_pages});
+    kernels->kv_append({.qkv = qkv.data(),
+                        .cache = cache->data(),
+                        .row_table = table_rows.data(),
+                        .pages = pages.data(),
+                        .groups = groups,
+                        .rows = rows,
+                        .width_stride = stride,
+                        .max_pages = max_pages});
   }
   EXPECT_EQ(expected, actual);
   // Row 0: slot 1, position 130: token 2 of page pages[1][1] = 1. Row 2: slot 1, position 127.
@@ -175,15 +191,28 @@ TEST_P(Composites, TopkToTheBitWithTies) {
       out_ids[i].resize(static_cast<size_t>(rows * kLanes));
       // In two calls: the second goes on from the first.
       const int64_t first = panels / 2;
-      tables[i]->topk_insert({.logits = logits.data(), .vals = vals[i].data(), .ids = ids[i].data(),
-                              .base = base, .panels = first, .rows = rows, .k = k, .limit = limit});
+      tables[i]->topk_insert({.logits = logits.data(),
+                              .vals = vals[i].data(),
+                              .ids = ids[i].data(),
+                              .base = base,
+                              .panels = first,
+                              .rows = rows,
+                              .k = k,
+                              .limit = limit});
       tables[i]->topk_insert({.logits = logits.data() + first * rows * kLanes,
-                              .vals = vals[i].data(), .ids = ids[i].data(),
-                              .base = base + first * kLanes, .panels = panels - first,
-                              .rows = rows, .k = k, .limit = limit});
-      tables[i]->topk_final({.vals = vals[i].data(), .ids = ids[i].data(),
-                             .out_vals = out_vals[i].data(), .out_ids = out_ids[i].data(),
-                             .rows = rows, .k = k});
+                              .vals = vals[i].data(),
+                              .ids = ids[i].data(),
+                              .base = base + first * kLanes,
+                              .panels = panels - first,
+                              .rows = rows,
+                              .k = k,
+                              .limit = limit});
+      tables[i]->topk_final({.vals = vals[i].data(),
+                             .ids = ids[i].data(),
+                             .out_vals = out_vals[i].data(),
+                             .out_ids = out_ids[i].data(),
+                             .rows = rows,
+                             .k = k});
     }
     EXPECT_TRUE(same_bits(vals[0], vals[1]));
     EXPECT_TRUE(same_bits(ids[0], ids[1]));

@@ -58,8 +58,13 @@ struct Problem {
 
   std::vector<float> run(const KernelTable& table, const Format& format) const {
     std::vector<float> out = start;
-    (table.*format.dot)({.x = x.data(), .tile = tile.data(), .out = out.data(), .k0 = shape.k0,
-                         .kp = shape.kp, .panels = shape.panels, .rows = shape.rows,
+    (table.*format.dot)({.x = x.data(),
+                         .tile = tile.data(),
+                         .out = out.data(),
+                         .k0 = shape.k0,
+                         .kp = shape.kp,
+                         .panels = shape.panels,
+                         .rows = shape.rows,
                          .accumulate = shape.accumulate});
     return out;
   }
@@ -79,12 +84,12 @@ class Dot : public testing::TestWithParam<std::tuple<Isa, int>> {
 TEST_P(Dot, GivesTheBitsOfTheReference) {
   uint32_t seed = 1;
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 64}) {
-    for (const Shape& s : {Shape{32, 0, 32, 1, rows, false}, Shape{96, 0, 96, 2, rows, true},
-                           Shape{576, 32, 160, 1, rows, true},
-                           Shape{416, 224, 192, 3, rows, false}}) {
+    for (const Shape& s :
+         {Shape{32, 0, 32, 1, rows, false}, Shape{96, 0, 96, 2, rows, true},
+          Shape{576, 32, 160, 1, rows, true}, Shape{416, 224, 192, 3, rows, false}}) {
       const Problem problem(format(), s, ++seed);
-      EXPECT_TRUE(same_bits(problem.run(kernels(Isa::kBaseline), format()),
-                            problem.run(table(), format())))
+      EXPECT_TRUE(
+          same_bits(problem.run(kernels(Isa::kBaseline), format()), problem.run(table(), format())))
           << "rows " << rows << " k0 " << s.k0 << " kp " << s.kp << " panels " << s.panels;
     }
   }
@@ -150,12 +155,12 @@ TEST(DotReference, DecodesEveryFormat) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Dot, testing::Combine(testing::ValuesIn(vector_isas()), testing::Range(0, 4)),
-    [](const auto& info) {
-      return std::string(isa_name(std::get<0>(info.param))) + "_" +
-             kFormats[std::get<1>(info.param)].name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, Dot,
+                         testing::Combine(testing::ValuesIn(vector_isas()), testing::Range(0, 4)),
+                         [](const auto& info) {
+                           return std::string(isa_name(std::get<0>(info.param))) + "_" +
+                                  kFormats[std::get<1>(info.param)].name;
+                         });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Dot);
 
 }  // namespace

@@ -157,10 +157,7 @@ TEST(PutOffCopies, UnderADataDependentBranch) {
           io.out(0, a.load());
           io.copy(io.tile(2), a);
           io.k.if_(
-              io.table.get({0}) == 1,
-              [&] {
-                a.store(a.load({0, 0}, {8, 128}), {8, 0});
-              },
+              io.table.get({0}) == 1, [&] { a.store(a.load({0, 0}, {8, 128}), {8, 0}); },
               [&] { io.copy(io.x.rows(48, 4), a.rows(2, 4)); });
           io.out(1, a.load());
         },

@@ -43,7 +43,8 @@ void store_before_copy_out_is_over(Kernel& k, bool fixed, int& line) {
   });
 }
 
-// Two copies in flight share a semaphore and have one size: the first wait may be met by the second.
+// Two copies in flight share a semaphore and have one size: the first wait may be met by the
+// second.
 void two_copies_one_semaphore(Kernel& k, bool fixed, int& line) {
   const Io m = io(k, 2 * kRows);
   k.scope([&] {
@@ -79,7 +80,8 @@ void slot_reused(Kernel& k, bool fixed, int& line) {
       k.if_(i + 1 < 4, [&] { start(i + 1); });
       // Wrong: waits for the other slot's copy.
       const Scalar slot = fixed ? i % 2 : (i + 1) % 2;
-      k.if_(fixed ? i >= 0 : i + 1 < 4, [&] { k.wait(m.x.rows(0, kRows), a.at(slot), in.at(slot)); });
+      k.if_(fixed ? i >= 0 : i + 1 < 4,
+            [&] { k.wait(m.x.rows(0, kRows), a.at(slot), in.at(slot)); });
       HERE const Vec v = a.at(i % 2).load();
       b.store(v);
       k.copy(b, m.y.rows(i * kRows, kRows), out).wait();
@@ -125,7 +127,8 @@ void wait_for_too_many_bytes(Kernel& k, bool fixed, int& line) {
     const Sem in = k.dma_sem(), out = k.dma_sem();
     two.store(k.constant({2 * kRows, kColumns}, Elem::kF32, 1));
     k.copy(m.x, a, in);
-    HERE if (fixed) k.wait(m.x, a, in); else k.wait(two, two, in);
+    HERE if (fixed) k.wait(m.x, a, in);
+    else k.wait(two, two, in);
     k.copy(a, m.y, out).wait();
   });
 }
@@ -136,9 +139,19 @@ const RaceCase kCases[] = {
     {"TwoCopiesOneSemaphore", "race", 1, two_copies_one_semaphore},
     {"SlotReused", "race", 1, slot_reused},
     {"CopyOutlivesScope", "use_after_scope", 1, copy_outlives_scope},
-    {"CopyOutNeverAwaited", "dma_in_flight_at_end", 1, copy_out_never_awaited, {}, false,
+    {"CopyOutNeverAwaited",
+     "dma_in_flight_at_end",
+     1,
+     copy_out_never_awaited,
+     {},
+     false,
      {"use_after_scope", "semaphore_not_zero"}},
-    {"WaitForTooManyBytes", "wait_bytes_mismatch", 1, wait_for_too_many_bytes, {}, false,
+    {"WaitForTooManyBytes",
+     "wait_bytes_mismatch",
+     1,
+     wait_for_too_many_bytes,
+     {},
+     false,
      {"deadlock", "race"}},
 };
 RACE_SUITE(RaceOfCopies, kCases);

@@ -11,7 +11,8 @@ void send_to_one_slot(Kernel& k, bool credits, int& line) {
   const Ref x = k.input("x", Elem::kF32, {kRows, kColumns});
   const Ref y = k.output("y", Elem::kF32, {2, kRows, kColumns});
   k.scope([&] {
-    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}), slot = k.vmem(Elem::kF32, {kRows, kColumns});
+    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}),
+              slot = k.vmem(Elem::kF32, {kRows, kColumns});
     const Ref got = k.vmem(Elem::kF32, {kRows, kColumns});
     const Sem done = k.dma_sem(), sent = k.dma_sem(), received = k.dma_sem(), free = k.sem();
     const Scalar right = (k.core() + 1) % k.cores(), left = (k.core() + k.cores() - 1) % k.cores();
@@ -34,7 +35,8 @@ void one_receive_semaphore(Kernel& k, bool fixed, int& line) {
   const Ref x = k.input("x", Elem::kF32, {kRows, kColumns});
   const Ref y = k.output("y", Elem::kF32, {2, kRows, kColumns});
   k.scope([&] {
-    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}), slots = k.vmem(Elem::kF32, {2, kRows, kColumns});
+    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}),
+              slots = k.vmem(Elem::kF32, {2, kRows, kColumns});
     const Ref got = k.vmem(Elem::kF32, {kRows, kColumns});
     const Sem done = k.dma_sem();
     const Sems sent = k.dma_sems(2), received = k.dma_sems(2);
@@ -59,7 +61,8 @@ void no_entry_barrier(Kernel& k, bool fixed, int& line) {
   const Ref x = k.input("x", Elem::kF32, {kRows, kColumns});
   const Ref y = k.output("y", Elem::kF32, {kRows, kColumns});
   k.scope([&] {
-    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}), slot = k.vmem(Elem::kF32, {kRows, kColumns});
+    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}),
+              slot = k.vmem(Elem::kF32, {kRows, kColumns});
     const Sem done = k.dma_sem(), sent = k.dma_sem(), received = k.dma_sem();
     k.copy(x, mine, done).wait();
     if (fixed) k.barrier_all();
@@ -70,13 +73,14 @@ void no_entry_barrier(Kernel& k, bool fixed, int& line) {
   });
 }
 
-// A barrier with both neighbours only: the left one's signal of the next launch may stand in for the
-// right one's of this launch. Shows only when a second launch follows.
+// A barrier with both neighbours only: the left one's signal of the next launch may stand in for
+// the right one's of this launch. Shows only when a second launch follows.
 void barrier_of_neighbours(Kernel& k, bool fixed, int& line) {
   const Ref x = k.input("x", Elem::kF32, {kRows, kColumns});
   const Ref y = k.output("y", Elem::kF32, {kRows, kColumns});
   k.scope([&] {
-    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}), slot = k.vmem(Elem::kF32, {kRows, kColumns});
+    const Ref mine = k.vmem(Elem::kF32, {kRows, kColumns}),
+              slot = k.vmem(Elem::kF32, {kRows, kColumns});
     const Sem done = k.dma_sem(), sent = k.dma_sem(), received = k.dma_sem();
     const Scalar right = (k.core() + 1) % k.cores(), left = (k.core() + k.cores() - 1) % k.cores();
     k.copy(x, mine, done).wait();

@@ -10,7 +10,8 @@ void no_initial_value(Kernel& k, bool fixed, int& line) {
   const Ref x = k.input("x", Elem::kF32, {kRows, kColumns});
   const Ref y = k.output("y", Elem::kF32, {kRows, kColumns});
   k.scope([&] {
-    const Ref a = k.vmem(Elem::kF32, {kRows, kColumns}), sum = k.vmem(Elem::kF32, {kRows, kColumns});
+    const Ref a = k.vmem(Elem::kF32, {kRows, kColumns}),
+              sum = k.vmem(Elem::kF32, {kRows, kColumns});
     const Sem done = k.dma_sem();
     k.copy(x, a, done).wait();
     if (fixed) sum.store(k.constant({kRows, kColumns}, Elem::kF32, 0));
@@ -54,7 +55,8 @@ void unused_load_beyond(Kernel& k, bool fixed, int& line) {
     const Sem done = k.dma_sem();
     const Scalar before = table.get({Scalar(0)}) - (fixed ? 0 : 1);
     HERE const Scalar value = table.get({before});
-    k.loop(0, value - value + 2, [&](Scalar) { a.store(k.constant({kRows, kColumns}, Elem::kF32, 1)); });
+    k.loop(0, value - value + 2,
+           [&](Scalar) { a.store(k.constant({kRows, kColumns}, Elem::kF32, 1)); });
     k.copy(a, y, done).wait();
   });
 }

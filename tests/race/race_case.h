@@ -37,11 +37,11 @@ void expect_found(const RaceCase& c, const char* file);
 void expect_twin_proved(const RaceCase& c);
 
 // A suite of a table of cases.
-#define RACE_SUITE(suite, table)                                                \
-  class suite : public testing::TestWithParam<RaceCase> {};                     \
-  TEST_P(suite, IsFoundAtItsLine) { expect_found(GetParam(), __FILE__); }       \
-  TEST_P(suite, FixedTwinHasACertificate) { expect_twin_proved(GetParam()); }   \
-  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(table),               \
+#define RACE_SUITE(suite, table)                                              \
+  class suite : public testing::TestWithParam<RaceCase> {};                   \
+  TEST_P(suite, IsFoundAtItsLine) { expect_found(GetParam(), __FILE__); }     \
+  TEST_P(suite, FixedTwinHasACertificate) { expect_twin_proved(GetParam()); } \
+  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(table),             \
                            [](const auto& info) { return std::string(info.param.name); })
 
 }  // namespace gridless::lang

@@ -1,6 +1,5 @@
 // What is read from a body's text without parsing it, and the disagreements that libtpu would miss.
 #include "gridless/tpu/body_signature.h"
-#include "tests/tpu/corpus_call.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,8 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+
+#include "tests/tpu/corpus_call.h"
 
 namespace gridless::tpu {
 namespace {

@@ -87,7 +87,8 @@ Diagnostics check_capacity(const Kernel& kernel, const Usage& u) {
   };
   report("bytes of VMEM", u.vmem_bytes, chip.vmem_usable_bytes, u.vmem_op,
          "end scopes earlier, or work on smaller tiles");
-  report("bytes of SMEM", u.smem_bytes, chip.smem_usable_bytes, u.smem_op, "keep large tables in HBM");
+  report("bytes of SMEM", u.smem_bytes, chip.smem_usable_bytes, u.smem_op,
+         "keep large tables in HBM");
   report("semaphores", u.semaphores, chip.semaphores_usable, u.semaphore_op,
          "reuse semaphores between phases");
   return out;

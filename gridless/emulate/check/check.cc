@@ -122,7 +122,8 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
   const auto start = std::chrono::steady_clock::now();
   CheckReport report{.cores = cores};
   const auto done = [&] {
-    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    report.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     for (std::string_view a : kAssumptions) report.notes.push_back(fmt::format("assumes {}", a));
     return report;
   };
@@ -136,7 +137,8 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
   report.vmem_peak_bytes = used.vmem_bytes;
   report.smem_peak_bytes = used.smem_bytes;
   report.semaphores = used.semaphores;
-  for (Diagnostic& d : check_capacity(kernel, used)) report.findings.push_back(finding(std::move(d)));
+  for (Diagnostic& d : check_capacity(kernel, used))
+    report.findings.push_back(finding(std::move(d)));
   check_collective(kernel, report.findings);
 
   const GarbageRun run = run_recorded(*emulator, cores, inputs,
@@ -155,12 +157,12 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
     apply_rules(trace, report.findings, report);
   }
   int harmless = 0;
-  for (Finding& f :
-       judge_suspects(*emulator, cores, inputs, run, options.max_steps, harmless))
+  for (Finding& f : judge_suspects(*emulator, cores, inputs, run, options.max_steps, harmless))
     report.findings.push_back(std::move(f));
   if (harmless > 0)
     report.notes.push_back(fmt::format(
-        "{} loads of uninitialised memory: no result, address or branch depends on them", harmless));
+        "{} loads of uninitialised memory: no result, address or branch depends on them",
+        harmless));
 
   bool proof = explain_decisions(*run.recorder, report);
   if (!trace.finished) {

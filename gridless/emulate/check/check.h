@@ -2,8 +2,8 @@
 // interleavings of cores, delays and reorderings of copies and signals - for the given data.
 //
 // The verdict is a proof (`certificate`) when the run ended, nothing is wrong, and no address,
-// branch, amount or device id depends on what vectors hold or on operands that nobody gave. It rests
-// on assumptions about the chip that no program can check; assumptions() lists them, and
+// branch, amount or device id depends on what vectors hold or on operands that nobody gave. It
+// rests on assumptions about the chip that no program can check; assumptions() lists them, and
 // docs/checking.md gives them in full with the argument.
 #pragma once
 
@@ -41,8 +41,8 @@ std::span<const std::string_view> assumptions();
 
 // `inputs` holds per operand the bytes of all cores one after another; an empty span is an operand
 // that nobody gave: floats get small pseudo-random numbers and integers zeros, and whatever control
-// flow depends on them is no proof. Errors: wrong number or size of inputs. Everything that is wrong
-// with the kernel is a finding.
+// flow depends on them is no proof. Errors: wrong number or size of inputs. Everything that is
+// wrong with the kernel is a finding.
 Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int cores,
                           std::span<const std::span<const std::byte>> inputs,
                           const CheckOptions& options = {});

@@ -50,8 +50,8 @@ void Rules::deadlock() {
   const Stuck& first_stuck = trace_.stuck[0];
   Finding& f = add("deadlock", {first_stuck.op, first_stuck.iteration},
                    fmt::format("deadlock{}: {} of {} cores wait for ever",
-                               findings_.empty() ? " under every timing" : "",
-                               trace_.stuck.size(), trace_.cores),
+                               findings_.empty() ? " under every timing" : "", trace_.stuck.size(),
+                               trace_.cores),
                    "who should have signalled, and were its device id and count right?", cores);
   for (const Stuck& s : trace_.stuck) {
     const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(s.semaphore)];

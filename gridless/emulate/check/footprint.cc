@@ -116,7 +116,8 @@ bool Footprints::overlap(int32_t x, int32_t y) const {
   if (elements(a.region) > kMostElements || elements(b.region) > kMostElements) return true;
   std::vector<bool> touched(static_cast<size_t>(a.last - a.first + 1));
   a.region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
-    for (int64_t k = 0; k < n; ++k) touched[static_cast<size_t>(first + k * stride - a.first)] = true;
+    for (int64_t k = 0; k < n; ++k)
+      touched[static_cast<size_t>(first + k * stride - a.first)] = true;
   });
   bool meet = false;
   b.region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {

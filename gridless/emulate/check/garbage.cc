@@ -64,10 +64,8 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
   constexpr Fill kOthers[] = {Fill::kNegative, Fill::kZero};
   const auto matters = [&](int site) {
     return std::ranges::any_of(kOthers, [&](Fill other) {
-      const Options options{.max_steps = max_steps,
-                            .fill = Fill::kPositive,
-                            .other_fill = other,
-                            .other_site = site};
+      const Options options{
+          .max_steps = max_steps, .fill = Fill::kPositive, .other_fill = other, .other_site = site};
       return differ(emulator, first, run_recorded(emulator, cores, inputs, options));
     });
   };
@@ -80,13 +78,14 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
     const bool guilty = it != judged.end() ? it->second : (judged[site] = matters(site));
     const std::string name = trace.memory_name(trace.memory(s.core, s.site));
     if (beyond) {
-      Diagnostic d{.severity = guilty ? Diagnostic::Severity::kError : Diagnostic::Severity::kWarning,
-                   .kind = "out_of_bounds",
-                   .message = fmt::format("{} on core {} reads beyond {}: {}", s.code.op->info().name,
-                                          s.core, name, s.detail),
-                   .where = s.code.op->loc,
-                   .notes = {},
-                   .hint = "check the index against the ref's shape before using it"};
+      Diagnostic d{
+          .severity = guilty ? Diagnostic::Severity::kError : Diagnostic::Severity::kWarning,
+          .kind = "out_of_bounds",
+          .message = fmt::format("{} on core {} reads beyond {}: {}", s.code.op->info().name,
+                                 s.core, name, s.detail),
+          .where = s.code.op->loc,
+          .notes = {},
+          .hint = "check the index against the ref's shape before using it"};
       if (!guilty) d.notes.push_back("the value is never used: no result depends on it");
       d.notes.push_back("at " + trace.where(s.code));
       out.push_back({std::move(d), {s.core}, std::nullopt});

@@ -1,6 +1,6 @@
 // Does garbage matter? Loads of memory that nobody wrote, or beyond a ref's end, are common and
-// harmless (masked rows, unused slots): an error is only what can be told from outside. So the run is
-// repeated with other garbage, and the events and results are compared.
+// harmless (masked rows, unused slots): an error is only what can be told from outside. So the run
+// is repeated with other garbage, and the events and results are compared.
 #pragma once
 
 #include "gridless/emulate/check/inputs.h"

@@ -5,8 +5,8 @@
 namespace gridless::emulate {
 namespace {
 
-// Floats in [-1, 1), in steps that every format has or rounds; integers zero. Zero is the index that
-// every table allows.
+// Floats in [-1, 1), in steps that every format has or rounds; integers zero. Zero is the index
+// that every table allows.
 std::vector<std::byte> make_up(ir::Type type, int64_t bytes, uint64_t seed) {
   std::vector<std::byte> out(static_cast<size_t>(bytes));
   const Elem e = type.elem();

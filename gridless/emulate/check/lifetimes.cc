@@ -16,7 +16,8 @@ void Rules::lifetimes() {
     if (!end.known() || order_.over(a, end)) continue;
     const int site = trace_.site_of(a.memory);
     const bool scoped = site > barrier;
-    const bool window = site < barrier && trace_.kernel->arguments[static_cast<size_t>(site)].is_window;
+    const bool window =
+        site < barrier && trace_.kernel->arguments[static_cast<size_t>(site)].is_window;
     const std::string kind = scoped || window ? "use_after_scope" : "dma_in_flight_at_end";
     if (reported_.contains({kind, a.code.op, nullptr})) continue;
     if (!replay_.can_overtake(a, end)) continue;
@@ -78,15 +79,16 @@ void Rules::entries() {
     if (begin.known() && !replay_.can_precede(a.at, begin)) continue;
     first("missing_barrier", a.code.op);
     const bool scoped = trace_.site_of(a.memory) > trace_.kernel->barrier_site();
-    Finding& f = add("missing_barrier", a.code,
-                     fmt::format("core {} may write {} before core {} has {}", a.at.core,
-                                 trace_.memory_name(a.memory), core,
-                                 scoped ? "left the scope that held the address before"
-                                        : "entered the kernel"),
-                     kBarrierHint, {a.at.core, core});
+    Finding& f = add(
+        "missing_barrier", a.code,
+        fmt::format("core {} may write {} before core {} has {}", a.at.core,
+                    trace_.memory_name(a.memory), core,
+                    scoped ? "left the scope that held the address before" : "entered the kernel"),
+        kBarrierHint, {a.at.core, core});
     f.diagnostic.notes.push_back(describe(a));
-    f.diagnostic.notes.push_back(fmt::format(
-        "why: nothing that core {} does after {} is waited for before this", core, what_ends(begin)));
+    f.diagnostic.notes.push_back(
+        fmt::format("why: nothing that core {} does after {} is waited for before this", core,
+                    what_ends(begin)));
     if (begin.known())
       f.schedule = Schedule{.kind = "missing_barrier",
                             .holds_copy = false,

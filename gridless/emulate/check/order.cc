@@ -76,9 +76,8 @@ bool Order::lower(const Shared& shared) {
       const WaitEvent& wait = trace_.waits[static_cast<size_t>(w)];
       while (k < list.size() && sum < wait.total) sum += list[k++].amount;
       const int32_t proved = wait.total > 0 && k > 0 ? list[k - 1].clock : 0;
-      int32_t& limit =
-          limits_[static_cast<size_t>(owner)][static_cast<size_t>(wait.at.waits) * n +
-                                              static_cast<size_t>(c)];
+      int32_t& limit = limits_[static_cast<size_t>(owner)]
+                              [static_cast<size_t>(wait.at.waits) * n + static_cast<size_t>(c)];
       changed |= limit != proved;
       limit = proved;
     }
@@ -99,8 +98,8 @@ void Order::solve() {
     Shared& q = shared.emplace_back(Shared{static_cast<int32_t>(s), owner, {}});
     q.by_core.resize(n);
     for (int32_t i : log.increments)
-      q.by_core[static_cast<size_t>(trace_.increments[static_cast<size_t>(i)].issue.core)].push_back(
-          i);
+      q.by_core[static_cast<size_t>(trace_.increments[static_cast<size_t>(i)].issue.core)]
+          .push_back(i);
   }
   // Per core, the first row that the last pass lowered: semaphores whose increments all stand
   // before it need no new look.
@@ -170,8 +169,9 @@ void Order::find_known() {
     };
     for (const auto& [pos, i] : issued) {
       const Increment& e = trace_.increments[static_cast<size_t>(i)];
-      const auto later = std::ranges::upper_bound(
-          log.waits, pos, {}, [&](int32_t w) { return trace_.waits[static_cast<size_t>(w)].at.pos; });
+      const auto later = std::ranges::upper_bound(log.waits, pos, {}, [&](int32_t w) {
+        return trace_.waits[static_cast<size_t>(w)].at.pos;
+      });
       const auto j = static_cast<size_t>(later - log.waits.begin());
       const size_t found = table(e.copy >= 0 ? 1 : e.amount)[j];
       if (found < spare.size()) known_[static_cast<size_t>(i)] = wait(found).at;

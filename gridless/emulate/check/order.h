@@ -1,16 +1,17 @@
 // Order: which events come before which in every timing (rules R3, R4 and R2).
 //
-// x precedes wait w if the increments of w's semaphore that do not need x add up to less than what w
-// and the owner's earlier waits consume. Clocks: for each wait and core, how far that core must have
-// come. The clock of a wait is, per core, the larger of the clock of the core's wait before it and
-// the C-th unit of the semaphore's increments, sorted by their clocks, where C is what the waits up
-// to this one consume. Clocks start from the run itself (no order can hold that the run breaks) and
-// are only lowered until nothing changes: the greatest fixpoint. "Whoever passes a barrier first
-// must have had everybody's signal" is a circular argument that a least fixpoint cannot make.
+// x precedes wait w if the increments of w's semaphore that do not need x add up to less than what
+// w and the owner's earlier waits consume. Clocks: for each wait and core, how far that core must
+// have come. The clock of a wait is, per core, the larger of the clock of the core's wait before it
+// and the C-th unit of the semaphore's increments, sorted by their clocks, where C is what the
+// waits up to this one consume. Clocks start from the run itself (no order can hold that the run
+// breaks) and are only lowered until nothing changes: the greatest fixpoint. "Whoever passes a
+// barrier first must have had everybody's signal" is a circular argument that a least fixpoint
+// cannot make.
 //
 // Clocks change only at waits, so there is one row per wait. Semaphores that only their owner
-// increments (nearly all) need no row work. A pass costs O(cores * (waits + increments)); the number
-// of passes grows with the number of cores, not with the length of the run.
+// increments (nearly all) need no row work. A pass costs O(cores * (waits + increments)); the
+// number of passes grows with the number of cores, not with the length of the run.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,9 @@ class Order {
   // How far `core` must have come when n happens.
   int32_t clock(Node n, int core) const {
     if (core == n.core) return n.pos;
-    return rows_[static_cast<size_t>(n.core)][static_cast<size_t>(n.waits) *
-                                                  static_cast<size_t>(trace_.cores) +
-                                              static_cast<size_t>(core)];
+    return rows_[static_cast<size_t>(n.core)]
+                [static_cast<size_t>(n.waits) * static_cast<size_t>(trace_.cores) +
+                 static_cast<size_t>(core)];
   }
   // The first wait after which an increment is known to have happened, and with it, if it is a
   // copy's, the whole copy; not known() if there is none. A copy may be counted in part while it

@@ -84,7 +84,8 @@ void Rules::pair(const Class& a, const Class& b) {
   } else if (a.core != b.core) {
     for (const Access* y : b.list) {
       const auto x = std::ranges::lower_bound(a.list, y->seq, {}, seq);
-      if (x != a.list.begin() && !order_.before((*std::prev(x))->at, y->at)) race(**std::prev(x), *y);
+      if (x != a.list.begin() && !order_.before((*std::prev(x))->at, y->at))
+        race(**std::prev(x), *y);
     }
   }
 }
@@ -111,8 +112,7 @@ void Rules::race(const Access& a, const Access& b) {
   const char* fault = a.write && b.write ? "two writes have no certain order"
                       : a.write          ? "a read may come before the write is over"
                                          : "a write may come before the read is over";
-  Finding& f = add(kind, b.code,
-                   fmt::format("{}, in {}", fault, describe_place(b)),
+  Finding& f = add(kind, b.code, fmt::format("{}, in {}", fault, describe_place(b)),
                    race_hint(a, b), {a.at.core, b.at.core, trace_.core_of(a.memory)});
   f.diagnostic.notes.push_back("first: " + describe(a));
   f.diagnostic.notes.push_back("second: " + describe(b));
@@ -124,10 +124,10 @@ void Rules::race(const Access& a, const Access& b) {
         "the chip is not known to promise");
   }
   f.schedule = schedule(kind, a, b.at, trace_.where(b.code));
-  f.diagnostic.notes.push_back(fmt::format(
-      "timing: {} core {} at {}; the others run on until core {} reaches {}",
-      a.copy >= 0 ? "hold back the copy started by" : "hold", a.at.core, trace_.where(a.code),
-      b.at.core, trace_.where(b.code)));
+  f.diagnostic.notes.push_back(
+      fmt::format("timing: {} core {} at {}; the others run on until core {} reaches {}",
+                  a.copy >= 0 ? "hold back the copy started by" : "hold", a.at.core,
+                  trace_.where(a.code), b.at.core, trace_.where(b.code)));
 }
 
 }  // namespace gridless::emulate

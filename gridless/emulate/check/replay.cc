@@ -30,7 +30,7 @@ const std::vector<int32_t>& Replay::run(const Held& held) {
   std::vector<size_t> next(n, 0);
   std::vector<int64_t> value(trace_.semaphores.size(), 0);
   std::vector<int> waiting(trace_.semaphores.size(), -1);  // only the owner waits
-  std::set<std::pair<int, int>> late;                       // source, destination: R12
+  std::set<std::pair<int, int>> late;                      // source, destination: R12
   std::vector<int> work;
   for (size_t c = n; c-- > 0;) work.push_back(static_cast<int>(c));
   while (!work.empty()) {

@@ -87,8 +87,8 @@ std::string Rules::why(const Access& a, Node b) const {
   }
   std::string out = "it is known to be over only after the wait";
   for (size_t k = 0; k < ends.size(); ++k)
-    out += fmt::format("{} at {} on core {}", k == 0 ? "" : " or", trace_.where(wait_at(ends[k]).code),
-                       ends[k].core);
+    out += fmt::format("{} at {} on core {}", k == 0 ? "" : " or",
+                       trace_.where(wait_at(ends[k]).code), ends[k].core);
   return out + ", and nothing makes that come first";
 }
 

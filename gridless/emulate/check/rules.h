@@ -70,7 +70,7 @@ class Rules {
   const Trace& trace_;
   Order order_;
   Replay replay_, in_order_;
-  std::vector<std::vector<int32_t>> waits_of_;       // per core
+  std::vector<std::vector<int32_t>> waits_of_;                            // per core
   std::map<std::pair<int, ir::Space>, std::vector<int32_t>> scope_ends_;  // by core: positions
   std::vector<Finding> findings_;
   std::set<std::tuple<std::string, const ir::Op*, const ir::Op*>> reported_;

@@ -17,14 +17,15 @@ void Rules::timing_reads() {
       const bool own = e.copy < 0 && e.issue.core == r.at.core;
       if (own || order_.before(order_.known(i), r.at) || order_.before(r.at, e.issue)) continue;
       if (!first("timing_dependent_read", r.code.op)) break;
-      Finding& f = add("timing_dependent_read", r.code,
-                       fmt::format("the value read from {} depends on timing",
-                                   trace_.semaphore_name(r.semaphore)),
-                       "wait for the increments instead of reading the count",
-                       {r.at.core, e.issue.core});
-      f.diagnostic.notes.push_back(fmt::format("the increment of core {} at {} may come before or "
-                                               "after the read",
-                                               e.issue.core, trace_.where(e.code)));
+      Finding& f =
+          add("timing_dependent_read", r.code,
+              fmt::format("the value read from {} depends on timing",
+                          trace_.semaphore_name(r.semaphore)),
+              "wait for the increments instead of reading the count", {r.at.core, e.issue.core});
+      f.diagnostic.notes.push_back(
+          fmt::format("the increment of core {} at {} may come before or "
+                      "after the read",
+                      e.issue.core, trace_.where(e.code)));
       break;
     }
   }
@@ -55,7 +56,8 @@ void Rules::bytes_of_waits(int32_t semaphore, const Stuck* stuck) {
   for (int32_t w : log.waits) {
     const WaitEvent& wait = trace_.waits[static_cast<size_t>(w)];
     total = wait.total;
-    if (std::ranges::find(sums, total) == sums.end()) return report(wait.code, wait.amount, wait.at.core);
+    if (std::ranges::find(sums, total) == sums.end())
+      return report(wait.code, wait.amount, wait.at.core);
   }
   if (stuck && stuck->need > log.left && log.left > 0)
     report({stuck->op, stuck->iteration}, stuck->need, stuck->core);

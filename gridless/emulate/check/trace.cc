@@ -10,7 +10,8 @@ int Trace::semaphore_site_of(int32_t semaphore) const {
   const int32_t k = semaphore % semaphores_per_core;
   int site = -1;
   for (int s = 0; s < sites; ++s)
-    if (const int32_t base = semaphore_base[static_cast<size_t>(s)]; base >= 0 && base <= k) site = s;
+    if (const int32_t base = semaphore_base[static_cast<size_t>(s)]; base >= 0 && base <= k)
+      site = s;
   return site;
 }
 
@@ -104,8 +105,8 @@ std::string Trace::semaphore_name(int32_t semaphore) const {
   const int site = semaphore_site_of(semaphore);
   std::string name = site_name(*kernel, site);
   if (kernel->sites[static_cast<size_t>(site)].type.num_elements() > 1)
-    name += fmt::format("[{}]", semaphore % semaphores_per_core -
-                                    semaphore_base[static_cast<size_t>(site)]);
+    name += fmt::format(
+        "[{}]", semaphore % semaphores_per_core - semaphore_base[static_cast<size_t>(site)]);
   return fmt::format("{} on core {}", name, owner(semaphore));
 }
 

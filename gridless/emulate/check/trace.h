@@ -51,7 +51,7 @@ struct Increment {
 
 struct CopyEvent {
   Node start;
-  int32_t source = 0, target = 0;  // accesses
+  int32_t source = 0, target = 0;   // accesses
   int32_t sent = -1, arrived = -1;  // increments; -1: no bytes
   int32_t to_core = 0;
   int64_t bytes = 0;
@@ -95,7 +95,7 @@ struct Stuck {
 
 struct Trace {
   int cores = 0;
-  int sites = 0;          // per core
+  int sites = 0;  // per core
   const Kernel* kernel = nullptr;
   Footprints footprints;
   std::vector<Access> accesses;
@@ -103,18 +103,18 @@ struct Trace {
   std::vector<Increment> increments;
   std::vector<WaitEvent> waits;  // in the order of the run
   std::vector<SemaphoreRead> reads;
-  std::vector<SemaphoreLog> semaphores;   // by number
-  std::vector<std::vector<Life>> lives;   // by memory
-  std::vector<int32_t> last;              // per core, pos of its last event
-  std::vector<int32_t> snapshots;         // per wait, per core: pos reached when it completed
+  std::vector<SemaphoreLog> semaphores;  // by number
+  std::vector<std::vector<Life>> lives;  // by memory
+  std::vector<int32_t> last;             // per core, pos of its last event
+  std::vector<int32_t> snapshots;        // per wait, per core: pos reached when it completed
   std::vector<std::vector<int64_t>> iterations;
   std::vector<Stuck> stuck;  // a deadlock, if not empty
   bool finished = false;     // every core returned
   int64_t events = 0;
   int launches = 1;
 
-  // This launch, and the same once more right after it on every core: memory and semaphores of their
-  // own, but for the barrier semaphore, which launches share (R9).
+  // This launch, and the same once more right after it on every core: memory and semaphores of
+  // their own, but for the barrier semaphore, which launches share (R9).
   Trace twice() const;
 
   // Numbers.

@@ -58,16 +58,16 @@ weights::StreamLayout llama_stream(const LlamaConfig& config, const LlamaShardin
                                    const StepShape& step) {
   const blocks::HeadShape& h = s.heads;
   const int64_t hidden = round_up(config.hidden, 32);
-  // The inputs of `o` are whole heads in another order than the file's. Heads that are not whole blocks
-  // would cut its blocks of 32, so then this one matrix runs as bf16.
+  // The inputs of `o` are whole heads in another order than the file's. Heads that are not whole
+  // blocks would cut its blocks of 32, so then this one matrix runs as bf16.
   const weights::Format o = config.head_dim % 32 == 0 ? step.format : weights::Format::kBf16;
-  return weights::make_stream_layout(
-      config.layers,
-      {{"qkv", (h.groups + 2) * h.width(), hidden, step.format},
-       {"o", config.hidden, round_up(h.groups * h.width(), 32), o},
-       {"gate_up", s.ffn, hidden, step.format, /*paired=*/true},
-       {"down", config.hidden, s.ffn, step.format}},
-      {{"head", s.vocab, hidden, step.head_format}}, step.max_chunk_bytes);
+  return weights::make_stream_layout(config.layers,
+                                     {{"qkv", (h.groups + 2) * h.width(), hidden, step.format},
+                                      {"o", config.hidden, round_up(h.groups * h.width(), 32), o},
+                                      {"gate_up", s.ffn, hidden, step.format, /*paired=*/true},
+                                      {"down", config.hidden, s.ffn, step.format}},
+                                     {{"head", s.vocab, hidden, step.head_format}},
+                                     step.max_chunk_bytes);
 }
 
 }  // namespace gridless::models
