@@ -28,6 +28,7 @@ struct Arguments {
   std::string call;
   std::string inputs;
   std::string schedule_out;
+  std::string wait_for_out;
   int cores = 0;
   int seeds = 1;
   int64_t max_steps = emulate::CheckOptions().max_steps;
@@ -117,6 +118,19 @@ void print_report(const Arguments& args, const CheckReport& report) {
   for (const std::string& n : report.notes) fmt::print("  {}\n", n);
 }
 
+// Writes the drawing, if there is something to draw; a note says which.
+Result<void> write_wait_for(const Arguments& args, CheckReport& report) {
+  if (report.wait_for.empty()) {
+    report.notes.push_back(args.wait_for_out + " not written: no core waits for ever");
+    return {};
+  }
+  const std::string title =
+      fmt::format("{}: deadlock on {} cores", args.target, report.wait_for.cores);
+  TRY_VOID(write_file(args.wait_for_out, emulate::to_svg(report.wait_for, title)));
+  report.notes.push_back("wait-for graph: " + args.wait_for_out);
+  return {};
+}
+
 int run(const Arguments& args) {
   const auto program = load_kernel(args.target, args.call, args.cores);
   if (!program) return report(program.error());
@@ -140,6 +154,10 @@ int run(const Arguments& args) {
     const auto written = write_file(
         args.schedule_out, (schedule ? to_json(*schedule) : json::object()).dump(2) + "\n");
     if (!written) return report(written.error());
+  }
+  if (!args.wait_for_out.empty()) {
+    const auto noted = write_wait_for(args, *answer);
+    if (!noted) return report(noted.error());
   }
   print_report(args, *answer);
   return report(answer->diagnostics());
@@ -185,6 +203,11 @@ void add_check(CLI::App& app, int& exit_code) {
       ->add_option("--schedule-out", args->schedule_out,
                    "Write the timing that shows the first fault, as JSON")
       ->option_text("FILE");
+  command
+      ->add_option("--wait-for", args->wait_for_out,
+                   "Deadlock: draw which core waits for which (the file is left alone if there is "
+                   "none)")
+      ->option_text("FILE.svg");
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(command, {"gridless check kernel:15_all_reduce --cores 8",
                          "gridless check ring/module.mlir --call ring/call.json --json"});

@@ -205,7 +205,10 @@ class Launch {
         all_done &= core.state == Core::State::kDone;
       }
       if (all_done) return true;
-      if (!progress) break;
+      if (!progress) {
+        if (!options_.past_deadlock) break;
+        give_what_is_lacking();
+      }
     }
     if (machine_.recorder) {
       for (const Core& core : machine_.cores)
@@ -214,6 +217,16 @@ class Launch {
       diagnostics.push_back(deadlock());
     }
     return false;
+  }
+
+  void give_what_is_lacking() {
+    for (Core& core : machine_.cores) {
+      if (core.state != Core::State::kBlocked) continue;
+      const Waiting& w = core.waiting;
+      Semaphore& s =
+          core.buffers[static_cast<size_t>(w.site)].semaphores[static_cast<size_t>(w.index)];
+      s.count = std::max(s.count, w.need);
+    }
   }
 
   Diagnostic deadlock() const {

@@ -35,6 +35,8 @@ struct Options {
   static constexpr int kNone = -1, kBeyond = -2;
   int other_site = kNone;
   std::vector<bool> not_given;  // operands whose data is made up; shorter: given
+  // Where nobody can go on, every waiting core is given what it lacks (check/wait_for.h).
+  bool past_deadlock = false;
 };
 
 // The memory of one core's call, row-major as tensor_bytes() says. An operand that is aliased to

@@ -127,8 +127,8 @@ void wait_for_too_many_bytes(Kernel& k, bool fixed, int& line) {
     const Sem in = k.dma_sem(), out = k.dma_sem();
     two.store(k.constant({2 * kRows, kColumns}, Elem::kF32, 1));
     k.copy(m.x, a, in);
-    HERE if (fixed) k.wait(m.x, a, in);
-    else k.wait(two, two, in);
+    const Ref named = fixed ? a : two;
+    HERE k.wait(named, named, in);
     k.copy(a, m.y, out).wait();
   });
 }

@@ -54,7 +54,7 @@ void apply_rules(const Trace& trace, std::vector<Finding>& out, CheckReport& rep
     rules.lifetimes();
     rules.semaphores_left();
   }
-  rules.deadlock();
+  rules.deadlock(report.wait_for);
   report.passes = rules.passes();
   if (!rules.exact())
     report.notes.push_back(
@@ -141,9 +141,11 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
     report.findings.push_back(finding(std::move(d)));
   check_collective(kernel, report.findings);
 
-  const GarbageRun run = run_recorded(*emulator, cores, inputs,
-                                      {.max_steps = options.max_steps, .fill = Fill::kPositive});
+  const Options run_options{.max_steps = options.max_steps, .fill = Fill::kPositive};
+  const GarbageRun run = run_recorded(*emulator, cores, inputs, run_options);
   const Trace& trace = run.recorder->trace;
+  if (!trace.stuck.empty())
+    report.wait_for = wait_for_graph(*emulator, cores, inputs, run, run_options);
   for (Diagnostic d : run.report.diagnostics) {
     // A loop whose end depends on data that nobody gave is not the kernel's fault.
     if (d.kind == "step_limit" && depends_on_missing(*run.recorder))

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gridless/emulate/check/rules.h"
+#include "gridless/emulate/check/wait_for.h"
 #include "gridless/emulate/emulator.h"
 
 namespace gridless::emulate {
@@ -30,7 +31,8 @@ struct CheckReport {
   int cores = 0;
   double seconds = 0;
   int64_t vmem_peak_bytes = 0, smem_peak_bytes = 0, semaphores = 0;
-  int passes = 0;  // of the fixpoint of orders
+  int passes = 0;         // of the fixpoint of orders
+  WaitForGraph wait_for;  // of a deadlock, else empty
 
   bool clean() const;  // no finding is an error
   Diagnostics diagnostics() const;

@@ -1,10 +1,10 @@
 // Deadlock: no timing lets these cores go on. The wait-for graph in words.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "gridless/emulate/check/rules.h"
+#include "gridless/emulate/check/wait_for.h"
 
 namespace gridless::emulate {
 namespace {
@@ -43,7 +43,7 @@ const ir::Value* awaited(const ir::Op& wait) {
 
 }  // namespace
 
-void Rules::deadlock() {
+void Rules::deadlock(const WaitForGraph& graph) {
   if (trace_.stuck.empty()) return;
   std::vector<int> cores;
   for (const Stuck& s : trace_.stuck) cores.push_back(s.core);
@@ -58,20 +58,15 @@ void Rules::deadlock() {
     std::string note = fmt::format("core {} waits at {} for {} on {}, which holds {}", s.core,
                                    trace_.where({s.op, s.iteration}), s.need,
                                    trace_.semaphore_name(s.semaphore), log.left);
-    std::set<int> gave;
-    for (int32_t i : log.increments)
-      gave.insert(trace_.increments[static_cast<size_t>(i)].issue.core);
-    note += gave.empty() ? "; nobody has added to it" : "; " + who_feeds(s.semaphore);
-    // Stuck cores that have added nothing are whom it may be waiting for.
-    std::vector<int> missing;
-    for (int c : cores)
-      if (c != s.core && !gave.contains(c)) missing.push_back(c);
-    if (!missing.empty())
-      note += fmt::format("; core{} {}, which ha{} not, wait{} too", missing.size() > 1 ? "s" : "",
-                          fmt::join(missing, ", "), missing.size() > 1 ? "ve" : "s",
-                          missing.size() > 1 ? "" : "s");
+    note += log.increments.empty() ? "; nobody has added to it" : "; " + who_feeds(s.semaphore);
+    const std::string whom = graph.whom(s.core);
+    if (!whom.empty()) note += "; " + whom;
     f.diagnostic.notes.push_back(std::move(note));
   }
+  if (graph.cycle.size() > 1)
+    f.diagnostic.notes.push_back(fmt::format("cycle: core {} waits for core {}",
+                                             fmt::join(graph.cycle, " waits for core "),
+                                             graph.cycle[0]));
   std::set<std::string> feeding;
   const ir::Value* place = awaited(*first_stuck.op);
   for (const Instr& in : trace_.kernel->body.code) {

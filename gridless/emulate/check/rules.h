@@ -30,6 +30,8 @@ struct Finding {
   std::optional<Schedule> schedule;
 };
 
+struct WaitForGraph;  // wait_for.h
+
 class Rules {
  public:
   explicit Rules(const Trace& trace);
@@ -39,7 +41,7 @@ class Rules {
   void entries();          // R8: remote writes and increments against kernel entry
   void timing_reads();     // R10
   void semaphores_left();  // not zero at the end, and why
-  void deadlock();
+  void deadlock(const WaitForGraph& graph);
 
   std::vector<Finding> take() { return std::move(findings_); }
   bool exact() const { return replay_.exact(); }
