@@ -135,21 +135,22 @@ void print_answer(const Arguments& args, const tpu::CompiledCall& call, double b
       compiled ? (std::filesystem::path(args.output) / "executable.bin").string() : "";
   if (args.json) {
     const auto* schedule = compiled && compiled->schedule ? &*compiled->schedule : nullptr;
-    print_json({{"target", args.target},
-                {"slice", call.slice.name()},
-                {"cores", call.spec.cores},
-                {"ok", compiled.has_value()},
-                {"seconds",
-                 {{"build", build},
-                  {"emit", call.emit_seconds},
-                  {"libtpu", compiled ? compiled->seconds : 0.0},
-                  {"total", seconds}}},
-                {"libtpu_version", call.libtpu_version},
-                {"code_bytes", compiled ? nlohmann::json(compiled->code_bytes) : nlohmann::json()},
-                {"vmem_bytes", schedule ? nlohmann::json(schedule->vmem_bytes) : nlohmann::json()},
-                {"cycles_static", schedule ? nlohmann::json(schedule->cycles) : nlohmann::json()},
-                {"executable", compiled ? nlohmann::json(executable) : nlohmann::json()},
-                {"messages", message_list(call.result.diagnostics)}});
+    print_json(
+        {{"target", args.target},
+         {"slice", call.slice.name()},
+         {"cores", call.spec.cores},
+         {"ok", compiled.has_value()},
+         {"seconds",
+          {{"build", build},
+           {"emit", call.emit_seconds},
+           {"libtpu", compiled ? compiled->seconds : 0.0},
+           {"total", seconds}}},
+         {"libtpu_version", call.libtpu_version},
+         {"code_bytes", compiled ? nlohmann::json(compiled->code_bytes) : nlohmann::json()},
+         {"vmem_bytes", schedule ? nlohmann::json(schedule->dump.vmem.bytes) : nlohmann::json()},
+         {"cycles_static", schedule ? nlohmann::json(schedule->cycles) : nlohmann::json()},
+         {"executable", compiled ? nlohmann::json(executable) : nlohmann::json()},
+         {"messages", message_list(call.result.diagnostics)}});
   } else if (compiled) {
     fmt::print("{}: {} bytes, {} of code, for {} core{} of {}, in {:.2f} s\n", executable,
                compiled->executable.size(), compiled->code_bytes, call.spec.cores,

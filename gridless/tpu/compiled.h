@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "gridless/tpu/schedule.h"
+#include "gridless/bundles/dump.h"
 
 namespace gridless::tpu {
 
@@ -18,6 +18,15 @@ struct MemoryStats {
   int64_t aliased = 0;    // results that live in arguments
   int64_t temporary = 0;  // 0 for a kernel whose operands need no copy
   int64_t peak = 0;       // 0 when the plugin does not say
+};
+
+// The kernel's schedule as libtpu dumped it, and its size. gridless/bundles explains the texts.
+struct Schedule {
+  bundles::Dump dump;
+  // Lines of the schedule: one is one cycle, stalls included, every loop counted once. Not a run
+  // time: trip counts and waits for copies are not in it.
+  int64_t cycles = 0;
+  int64_t bundles = 0;  // of these, the ones with an instruction
 };
 
 struct Compiled {

@@ -1,20 +1,46 @@
 #include "gridless/tpu/compiler.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <numeric>
 #include <utility>
 
+#include "gridless/bundles/analysis.h"
 #include "gridless/tpu/libtpu_messages.h"
-#include "gridless/tpu/schedule.h"
 #include "gridless/tpu/worker_protocol.h"
 
 namespace gridless::tpu {
+
+using Outcome = std::variant<Answer, WorkerProcess::Death>;
+
 namespace {
 
 // Loading and initialising libtpu takes a fraction of a second; a cold disk may take longer.
 constexpr std::chrono::seconds kStartLimit{60};
 // Where dumps go within the worker's folder. Part of the executable's bytes: do not vary it.
 constexpr const char* kDumps = "schedule";
+
+// The flags that make libtpu write the kernel's listings into `folder`, with source places, and
+// only these: all passes would cost five to ten times the compilation.
+std::vector<std::string> dump_flags(std::string_view folder) {
+  return {fmt::format("--xla_jf_dump_to={}", folder),
+          "--xla_jf_dump_llo_text=true",
+          "--xla_jf_dump_hlo_text=false",
+          "--xla_jf_dump_llo_html=false",
+          "--xla_jf_dump_llo_static_gaps=false",
+          "--xla_jf_dump_llo_pass_label_regex=.*(final_bundles|packed-bundles-post-ra).*|"
+          "critical-path",
+          "--xla_mosaic_enable_llo_source_annotations=true"};
+}
+
+Result<Schedule> read_schedule(const std::filesystem::path& folder, std::string_view kernel) {
+  Schedule out;
+  TRY(out.dump, bundles::collect_dump(folder, kernel));
+  TRY(bundles::Listing listing, bundles::parse_listing(out.dump.schedule));
+  out.cycles = std::ssize(listing.bundles);
+  out.bundles = std::ranges::count_if(listing.bundles, [](const auto& b) { return !b.empty; });
+  return out;
+}
 
 // libtpu's last words end with a stack trace; the line that says what failed comes before it, where
 // absl's logger puts its F0000 or E0000 prefix.
@@ -47,7 +73,7 @@ Result<void> Compiler::ensure_worker() {
     TRY(ScratchFolder scratch, ScratchFolder::make());
     scratch_.emplace(std::move(scratch));
     folder = scratch_->path().string();
-    const std::vector<std::string> dumps = schedule_flags(kDumps);
+    const std::vector<std::string> dumps = dump_flags(kDumps);
     flags.insert(flags.end(), dumps.begin(), dumps.end());
   }
   TRY(WorkerProcess process, WorkerProcess::start(options_.worker_command));
@@ -73,7 +99,7 @@ Result<void> Compiler::ensure_worker() {
   return {};
 }
 
-Result<std::variant<Answer, WorkerProcess::Death>> Compiler::attempt(const CompileJob& job) {
+Result<Outcome> Compiler::attempt(const CompileJob& job) {
   TRY_VOID(ensure_worker());
   std::vector<int> devices(static_cast<size_t>(job.cores));
   std::iota(devices.begin(), devices.end(), 0);
@@ -85,15 +111,38 @@ Result<std::variant<Answer, WorkerProcess::Death>> Compiler::attempt(const Compi
     worker_.reset();
     return std::move(*death);
   }
-  TRY(Answer read, decode_answer(std::move(std::get<Frame>(answer))));
-  if (scratch_) {
-    const std::filesystem::path dumps = scratch_->path() / kDumps;
-    if (read.compiled) read.compiled->schedule = read_schedule(dumps, job.name);
-    std::error_code ignored;
-    std::filesystem::remove_all(dumps, ignored);  // so that the next job's files are only its own
-    std::filesystem::create_directory(dumps, ignored);
+  return decode_answer(std::move(std::get<Frame>(answer)));
+}
+
+Result<Outcome> Compiler::attempt_twice(const CompileJob& job) {
+  TRY(Outcome first, attempt(job));
+  const auto* death = std::get_if<WorkerProcess::Death>(&first);
+  if (death == nullptr || death->timed_out || !options_.schedule) return first;
+  options_.schedule = false;
+  scratch_.reset();
+  Result<Outcome> second = attempt(job);
+  // The dumps were not the cause.
+  if (second && std::holds_alternative<WorkerProcess::Death>(*second)) options_.schedule = true;
+  return second;
+}
+
+void Compiler::take_schedule(CompileResult& result) {
+  if (!scratch_) return;
+  const std::filesystem::path dumps = scratch_->path() / kDumps;
+  if (result.compiled) {
+    if (auto schedule = read_schedule(dumps, result.name)) {
+      result.compiled->schedule = std::move(*schedule);
+    } else {
+      result.diagnostics.push_back(
+          {.severity = Diagnostic::Severity::kWarning,
+           .kind = "no_schedule",
+           .message = "libtpu's schedule could not be read: " + schedule.error().message,
+           .hint = "the executable is complete; --no-schedule leaves the schedule out"});
+    }
   }
-  return read;
+  std::error_code ignored;
+  std::filesystem::remove_all(dumps, ignored);  // so that the next job's files are only its own
+  std::filesystem::create_directory(dumps, ignored);
 }
 
 Result<CompileResult> Compiler::compile(const CompileJob& job) {
@@ -102,15 +151,8 @@ Result<CompileResult> Compiler::compile(const CompileJob& job) {
     return input_error("'{}' needs {} cores; {} has {}", job.name, job.cores, job.slice.name(),
                        job.slice.cores());
   }
-  TRY(auto outcome, attempt(job));
+  TRY(auto outcome, attempt_twice(job));
   const auto* death = std::get_if<WorkerProcess::Death>(&outcome);
-  if (death != nullptr && !death->timed_out && options_.schedule) {
-    options_.schedule = false;
-    scratch_.reset();
-    TRY(outcome, attempt(job));
-    death = std::get_if<WorkerProcess::Death>(&outcome);
-    if (death != nullptr) options_.schedule = true;  // the dumps were not the cause
-  }
   if (death != nullptr) {
     out.diagnostics.push_back(crash(job, *death, options_));
     return out;
@@ -124,6 +166,7 @@ Result<CompileResult> Compiler::compile(const CompileJob& job) {
   } else {
     return std::unexpected(read.compiled.error().in(job.name));
   }
+  take_schedule(out);
   return out;
 }
 

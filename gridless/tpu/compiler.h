@@ -70,6 +70,10 @@ class Compiler {
  private:
   Result<void> ensure_worker();
   Result<std::variant<Answer, WorkerProcess::Death>> attempt(const CompileJob& job);
+  // Again without dumps when the compiler crashed with them.
+  Result<std::variant<Answer, WorkerProcess::Death>> attempt_twice(const CompileJob& job);
+  // Reads what the worker dumped for the job into `result`, and clears the folder.
+  void take_schedule(CompileResult& result);
 
   CompilerOptions options_;
   std::optional<ScratchFolder> scratch_;  // the worker's working directory; outlives it

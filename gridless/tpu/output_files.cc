@@ -95,7 +95,7 @@ std::string report(const CompiledCall& call) {
     out += fmt::format(
         "schedule    {} cycles with every loop counted once, {} of them with instructions\n"
         "vmem        {} bytes, {} of them spilled registers\n",
-        s->cycles, s->bundles, s->vmem_bytes, s->spill_bytes);
+        s->cycles, s->bundles, s->dump.vmem.bytes, s->dump.vmem.spill_bytes);
   }
   out += operand_lines("operand", call.spec.operands);
   out += operand_lines("result", call.spec.results);
@@ -115,7 +115,9 @@ std::map<std::string, std::string> output_files(const CompiledCall& call,
   files[std::string(kProgram)] = call.stablehlo;
   if (!call.body.empty()) files[std::string(kBody)] = call.body;
   if (const auto& schedule = call.result.compiled->schedule) {
-    for (const auto& [name, text] : schedule->files) files["schedule/" + name] = text;
+    for (const auto& [name, text] : bundles::dump_files(schedule->dump)) {
+      files["schedule/" + name] = text;
+    }
   }
   files["manifest.json"] = manifest(call, gridless_version).dump(1) + "\n";
   files["report.txt"] = report(call);

@@ -1,0 +1,30 @@
+// libtpu's own critical paths: per basic block, the chain of instructions whose latencies add up to
+// the most. A block that takes hardly more cycles than its chain is bound by latency; one that
+// takes far more is bound by slots and units.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gridless/base/diagnostic.h"
+
+namespace gridless::bundles {
+
+struct ChainLink {
+  int to_end = 0;           // cycles from here to the end of the block, at least
+  std::string instruction;  // without comments
+  SourceLoc where;          // unknown for what the compiler added
+};
+
+struct CriticalPath {
+  int region = -1;  // libtpu's number, as in Bundle::starts
+  int cycles = 0;   // of the whole chain
+  std::vector<ChainLink> chain;
+};
+
+// Blocks without a chain are left out, lines that are neither are skipped: an empty list for
+// another text.
+std::vector<CriticalPath> parse_critical_paths(std::string_view text);
+
+}  // namespace gridless::bundles
