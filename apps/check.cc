@@ -14,6 +14,8 @@
 #include "apps/common.h"
 #include "apps/exec_tensors.h"
 #include "apps/kernel_target.h"
+#include "apps/model_target.h"
+#include "apps/step_tables.h"
 #include "apps/target.h"
 #include "kernels/gallery.h"
 
@@ -32,20 +34,25 @@ struct Arguments {
   int cores = 0;
   int seeds = 1;
   int64_t max_steps = emulate::CheckOptions().max_steps;
+  bool scalars_only = false;
   bool json = false;
 };
+
+// Operands beyond this, all cores together, are checked without values unless they are given.
+constexpr int64_t kMostMadeUpBytes = int64_t{1} << 28;
 
 // A gallery kernel brings inputs of its own; other kernels may have a file of them.
 Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int cores, int seed) {
   namespace fs = std::filesystem;
   if (!args.inputs.empty()) return read_operands(args.inputs, call, cores, /*some=*/true);
   CallBytes out(call.operands.size());
+  TRY(const Target target, parse_target(args.target));
+  if (is_model_target(target)) return step_tables(target, call, cores, seed);
   if (!args.target.starts_with("kernel:")) {
     const fs::path beside = fs::path(args.target).parent_path() / "data.safetensors";
     if (fs::exists(beside)) return read_operands(beside.string(), call, cores, /*some=*/true);
     return out;
   }
-  TRY(const Target target, parse_target(args.target));
   TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
   std::map<std::string, std::string> keys = target.keys;
   for (const kernels::Option& o : lesson->options)
@@ -131,18 +138,31 @@ Result<void> write_wait_for(const Arguments& args, CheckReport& report) {
   return {};
 }
 
+Result<ir::Program> load(const Arguments& args) {
+  TRY(const Target target, parse_target(args.target));
+  if (is_model_target(target)) return build_model(target, args.cores);
+  return load_kernel(args.target, args.call, args.cores);
+}
+
+bool too_large_for_values(const ir::Call& call, int cores) {
+  int64_t bytes = 0;
+  for (const ir::CallArg& a : call.operands) bytes += emulate::tensor_bytes(a);
+  return bytes > kMostMadeUpBytes / cores;
+}
+
 int run(const Arguments& args) {
-  const auto program = load_kernel(args.target, args.call, args.cores);
+  const auto program = load(args);
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
+  const bool scalars_only = args.scalars_only || too_large_for_values(program->call, cores);
   // With several seeds, the first run that is not clean is the answer.
   std::optional<CheckReport> answer;
   for (int seed = 1; seed <= args.seeds; ++seed) {
     const auto operands = operands_of(args, program->call, cores, seed);
     if (!operands) return report(operands.error());
     const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
-    auto checked =
-        emulate::check(program->module, program->call, cores, views, {.max_steps = args.max_steps});
+    auto checked = emulate::check(program->module, program->call, cores, views,
+                                  {.max_steps = args.max_steps, .scalars_only = scalars_only});
     if (!checked) return report(checked.error());
     const bool proved = checked->certificate && (!answer || answer->certificate);
     answer = std::move(*checked);
@@ -172,7 +192,9 @@ void add_check(CLI::App& app, int& exit_code) {
   command
       ->add_option(
           "TARGET", args->target,
-          "kernel:NAME[?key=value&...] of the gallery, or the body of a kernel as text (.mlir)")
+          "kernel:NAME[?key=value&...] of the gallery; model:NAME[?rows=..&context=..&layers=..] "
+          "or a "
+          "checkpoint, its step program; or a kernel in a file (.mlir, .mlirbc, JAX's StableHLO)")
       ->required();
   command
       ->add_option("--call", args->call,
@@ -190,8 +212,10 @@ void add_check(CLI::App& app, int& exit_code) {
           "default: the data.safetensors beside the body. Without values, tables are zeros")
       ->option_text("FILE.safetensors");
   command
-      ->add_option("--seeds", args->seeds,
-                   "Gallery kernels: sets of random inputs to check, one after another")
+      ->add_option(
+          "--seeds", args->seeds,
+          "Sets of inputs to check, one after another: a gallery kernel's own, a model's row "
+          "tables")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str()
       ->option_text("N");
@@ -208,9 +232,12 @@ void add_check(CLI::App& app, int& exit_code) {
                    "Deadlock: draw which core waits for which (the file is left alone if there is "
                    "none)")
       ->option_text("FILE.svg");
+  command->add_flag("--scalars-only", args->scalars_only,
+                    "Run without what vectors hold: programs of any size. Taken by itself where "
+                    "the operands are larger than 256 MiB");
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(command, {"gridless check kernel:15_all_reduce --cores 8",
-                         "gridless check ring/module.mlir --call ring/call.json --json"});
+                         "gridless check 'model:llama_8b?rows=4&context=8000' --cores 8 --json"});
   command->callback([args, &exit_code] { exit_code = run(*args); });
 }
 

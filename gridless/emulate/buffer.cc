@@ -21,7 +21,8 @@ void Buffer::allocate() {
 }
 
 void Buffer::poison() {
-  if (is_semaphore()) return;
+  written = false;
+  if (is_semaphore() || absent) return;
   const Elem e = type.elem();
   if (contents) std::fill_n(contents.get(), type.num_elements(), Content::kGarbage);
   const uint32_t pattern = fill_bits(e, fill);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -51,6 +52,10 @@ struct Buffer {
   // Under the checker, where each element's value is from; null: all kKnown. Shared by the buffers
   // of aliased arguments.
   std::shared_ptr<Content[]> contents;
+  // A run of scalars only keeps no data here: what is known of all that was written. `written`:
+  // something was.
+  std::optional<Content> absent;
+  bool written = false;
   std::vector<Semaphore> semaphores;  // semaphore sites only; row-major
 
   bool is_semaphore() const { return ir::is_semaphore(type.elem()); }

@@ -4,8 +4,25 @@
 
 namespace gridless::emulate {
 
+namespace {
+Origin origin_of(Content content) {
+  if (content == Content::kVector) return Origin::kVector;
+  return content == Content::kNotGiven ? Origin::kNotGiven : Origin::kKnown;
+}
+}  // namespace
+
+Content content_of(Origin origin) {
+  if (origin == Origin::kVector) return Content::kVector;
+  return origin == Origin::kNotGiven ? Content::kNotGiven : Content::kKnown;
+}
+
 Found inspect(const Buffer& buffer, const Region& region) {
-  if (!buffer.contents || region.empty) return {};
+  if (region.empty) return {};
+  if (buffer.absent)
+    return {.some_garbage = !buffer.written,
+            .all_garbage = !buffer.written,
+            .origin = origin_of(*buffer.absent)};
+  if (!buffer.contents) return {};
   uint8_t seen = 0;
   const auto* contents = reinterpret_cast<const uint8_t*>(buffer.contents.get());
   region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
@@ -25,8 +42,8 @@ Found inspect(const Buffer& buffer, const Region& region) {
   return found;
 }
 
-void mark(const Buffer& buffer, const Region& region, Content content,
-          std::span<const int32_t> mask) {
+void mark(Buffer& buffer, const Region& region, Content content, std::span<const int32_t> mask) {
+  if (!region.empty) buffer.written = true;
   if (!buffer.contents || region.empty) return;
   Content* contents = buffer.contents.get();
   if (mask.empty()) {
@@ -49,17 +66,19 @@ void mark(const Buffer& buffer, const Region& region, Content content,
 }
 
 void copy_contents(const View& src, const View& dst) {
-  if (!dst.buffer->contents) return;
-  const Region from = region_of(src), to = region_of(dst);
+  const Region to = region_of(dst);
+  if (!dst.buffer->contents) {
+    if (!to.empty) dst.buffer->written = true;
+    return;
+  }
+  const Region from = region_of(src);
+  if (src.buffer->absent)
+    return mark(*dst.buffer, to, src.buffer->written ? *src.buffer->absent : Content::kGarbage);
   if (!src.buffer->contents) return mark(*dst.buffer, to, Content::kKnown);
   // Elements of views of other widths than their buffers do not pair up one by one.
   if (!src.plain() || !dst.plain()) {
     const Found found = inspect(*src.buffer, from);
-    const Content all = found.all_garbage                   ? Content::kGarbage
-                        : found.origin == Origin::kVector   ? Content::kVector
-                        : found.origin == Origin::kNotGiven ? Content::kNotGiven
-                                                            : Content::kKnown;
-    return mark(*dst.buffer, to, all);
+    return mark(*dst.buffer, to, found.all_garbage ? Content::kGarbage : content_of(found.origin));
   }
   std::vector<Content> taken;
   taken.reserve(static_cast<size_t>(src.num_elements()));

@@ -10,10 +10,13 @@ struct Found {
   bool some_garbage = false, all_garbage = false;
   Origin origin = Origin::kKnown;  // of what is not garbage
 };
+// What a store of a scalar of that origin leaves.
+Content content_of(Origin origin);
+
 Found inspect(const Buffer& buffer, const Region& region);
 
 // mask: one entry per element of the region in row-major order, or empty for all.
-void mark(const Buffer& buffer, const Region& region, Content content,
+void mark(Buffer& buffer, const Region& region, Content content,
           std::span<const int32_t> mask = {});
 
 // dst takes what src has, element by element; views of one shape.

@@ -49,7 +49,11 @@ struct CoreOps {
   bool lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps);
   Scalar read_or_garbage(const View& v, const Shape& at) const;
   Step pure(const ir::Op& op);
-  void inherit_origin();  // of a pure op's scalar result, from its operands
+  // Where a pure op's scalar result is from.
+  Origin origin_of_operands(const ir::Op& op) const;
+  void inherit_origin(const ir::Op& op);
+  // Under scalars only: a scalar that has no value counts as zero.
+  static Scalar unknown(Elem e, Origin origin) { return {.elem = e, .origin = origin}; }
 
   void set(RtValue v) {
     frame.slots[static_cast<size_t>(frame.program->results(*instr)[0])] = std::move(v);
@@ -67,9 +71,10 @@ struct CoreOps {
   void check_block(const ir::Op& op, const View& v, const Shape& starts, const Shape& sizes,
                    const Shape& steps) const;
   void check_writable(const ir::Op& op, const View& v) const;
-  Step load(const ir::Op& op, const View& v, Shape starts, Shape steps, const Vector* mask);
-  Step store(const ir::Op& op, const Vector& value, const View& v, Shape starts, Shape steps,
-             const Vector* mask, bool add);
+  Step load(const ir::Op& op, const View& v, Shape starts, Shape steps, const RtValue* mask);
+  // Operand 0 to the block at `starts`.
+  Step store(const ir::Op& op, const View& v, Shape starts, Shape steps, const RtValue* mask,
+             bool add);
   Step view_or_fault(const ir::Op& op, std::string problem, View v);
 
   // The semaphore a rank-0 (or one-element) ref names, here or on another core.

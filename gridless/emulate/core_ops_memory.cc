@@ -130,9 +130,10 @@ Step CoreOps::MemrefLoad(const ir::Op& op) {
     return Step::kNext;
   }
   check_block(op, v, index, ones, {});
-  Scalar s = read_scalar(v, index);
+  Scalar s = v.buffer->absent ? unknown(v.elem, Origin::kKnown) : read_scalar(v, index);
   if (machine.recorder)
     s.origin = machine.recorder->load(at(), v, region_of(v, index, ones, {}), false);
+  if (machine.scalars_only && s.origin != Origin::kKnown) s = unknown(s.elem, s.origin);
   set(RtValue(s));
   return Step::kNext;
 }
@@ -143,13 +144,9 @@ Step CoreOps::MemrefStore(const ir::Op& op) {
   check_block(op, v, index, ones, {});
   check_writable(op, v);
   const Scalar& s = scalar(*args[0]);
-  write_scalar(v, index, s);
-  if (machine.recorder) {
-    const Content content = s.origin == Origin::kKnown    ? Content::kKnown
-                            : s.origin == Origin::kVector ? Content::kVector
-                                                          : Content::kNotGiven;
-    machine.recorder->store(at(), v, region_of(v, index, ones, {}), content, {});
-  }
+  if (!v.buffer->absent) write_scalar(v, index, s);
+  if (machine.recorder)
+    machine.recorder->store(at(), v, region_of(v, index, ones, {}), content_of(s.origin), {});
   return Step::kNext;
 }
 
@@ -183,9 +180,18 @@ Shape steps_of(const ir::Op& op) {
 }
 }  // namespace
 
-Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps, const Vector* mask) {
+Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
+                   const RtValue* mask) {
+  const bool masked = mask != nullptr;
   const Type type = op.result()->type;
   const Shape sizes = block_sizes(type.shape(), v.shape.size());
+  if (machine.scalars_only) {
+    if (lenient(v, starts, sizes, steps)) return Step::kNext;
+    check_block(op, v, starts, sizes, steps);
+    if (machine.recorder)
+      machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
+    return Step::kNext;
+  }
   if (lenient(v, starts, sizes, steps)) {
     Vector out(type);
     Shape index(sizes.size(), 0);
@@ -209,10 +215,9 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps, c
   }
   check_block(op, v, starts, sizes, steps);
   Vector out = read_vector(v, starts, steps, type);
-  if (machine.recorder)
-    machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), mask != nullptr);
-  if (mask) {  // lanes that are off read as zero
-    const auto on = mask->i();
+  if (machine.recorder) machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
+  if (masked) {  // lanes that are off read as zero
+    const auto on = vector(*mask).i();
     for (size_t k = 0; k < on.size(); ++k) {
       if (on[k]) continue;
       if (out.is_float()) {
@@ -226,17 +231,20 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps, c
   return Step::kNext;
 }
 
-Step CoreOps::store(const ir::Op& op, const Vector& value, const View& v, Shape starts, Shape steps,
-                    const Vector* mask, bool add) {
-  const Shape sizes = block_sizes(value.shape(), v.shape.size());
+Step CoreOps::store(const ir::Op& op, const View& v, Shape starts, Shape steps, const RtValue* mask,
+                    bool add) {
+  const Shape sizes = block_sizes(op.operands[0]->type.shape(), v.shape.size());
   check_block(op, v, starts, sizes, steps);
   check_writable(op, v);
-  const auto on = mask ? mask->i() : std::span<const int32_t>();
+  // Under scalars only nobody knows the mask: any of the elements may be written.
+  const auto on = mask && !machine.scalars_only ? vector(*mask).i() : std::span<const int32_t>();
   if (machine.recorder) {
     const Region region = region_of(v, starts, sizes, steps);
     if (add) machine.recorder->load(at(), v, region, mask != nullptr);
     machine.recorder->store(at(), v, region, Content::kVector, on);
   }
+  if (machine.scalars_only) return Step::kNext;
+  const Vector& value = vector(*args[0]);
   if (!add) {
     write_vector(v, starts, steps, value, on);
     return Step::kNext;
@@ -258,24 +266,24 @@ Step CoreOps::VectorLoad(const ir::Op& op) {
   return load(op, ref(0), indices(1, args.size()), {}, nullptr);
 }
 Step CoreOps::VectorStore(const ir::Op& op) {
-  return store(op, vector(*args[0]), ref(1), indices(2, args.size()), {}, nullptr, false);
+  return store(op, ref(1), indices(2, args.size()), {}, nullptr, false);
 }
 Step CoreOps::TpuVectorLoad(const ir::Op& op) {
   const auto at = segments(op);
-  const Vector* mask = at.size() > 3 && at[3] > at[2] ? &vector(*args[at[2]]) : nullptr;
+  const RtValue* mask = at.size() > 3 && at[3] > at[2] ? args[at[2]] : nullptr;
   return load(op, ref(0), indices(at[1], at[2]), steps_of(op), mask);
 }
 Step CoreOps::TpuVectorStore(const ir::Op& op) {
   const auto at = segments(op);
-  const Vector* mask = at.size() > 4 && at[4] > at[3] ? &vector(*args[at[3]]) : nullptr;
-  return store(op, vector(*args[0]), ref(1), indices(at[2], at[3]), steps_of(op), mask,
+  const RtValue* mask = at.size() > 4 && at[4] > at[3] ? args[at[3]] : nullptr;
+  return store(op, ref(1), indices(at[2], at[3]), steps_of(op), mask,
                op.bool_attr_or("add", false));
 }
 Step CoreOps::TpuStridedLoad(const ir::Op& op) {
   return load(op, ref(0), indices(1, args.size()), steps_of(op), nullptr);
 }
 Step CoreOps::TpuStridedStore(const ir::Op& op) {
-  return store(op, vector(*args[0]), ref(1), indices(2, args.size()), steps_of(op), nullptr, false);
+  return store(op, ref(1), indices(2, args.size()), steps_of(op), nullptr, false);
 }
 
 }  // namespace gridless::emulate

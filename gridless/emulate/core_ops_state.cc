@@ -15,23 +15,33 @@ Step CoreOps::pure(const ir::Op& op) {
     if (d >= machine.grid_bounds.size())
       fault(op, "invalid_ir", "tpu.iteration_bound outside the grid");
     set(RtValue(make_int(Elem::kI32, machine.grid_bounds[d])));
+  } else if (machine.scalars_only) {
+    const Origin origin = origin_of_operands(op);
+    set(origin == Origin::kKnown ? PureOps{args}.run(op)
+                                 : RtValue(unknown(op.result()->type.elem(), origin)));
   } else {
     set(PureOps{args}.run(op));
-    if (machine.recorder) inherit_origin();
+    if (machine.recorder) inherit_origin(op);
   }
   return Step::kNext;
 }
 
-void CoreOps::inherit_origin() {
+Origin CoreOps::origin_of_operands(const ir::Op& op) const {
+  const auto origin = [](const RtValue& v) {  // without vectors their slots are empty
+    return std::holds_alternative<Scalar>(v) ? std::get<Scalar>(v).origin : Origin::kVector;
+  };
+  // What a known condition did not choose does not matter.
+  if (op.code == ir::OpCode::kArithSelect && origin(*args[0]) == Origin::kKnown)
+    return origin(*args[scalar(*args[0]).i != 0 ? 1 : 2]);
+  Origin worst = Origin::kKnown;
+  for (const RtValue* arg : args) worst = std::max(worst, origin(*arg));
+  return worst;
+}
+
+void CoreOps::inherit_origin(const ir::Op& op) {
   RtValue& result = frame.slots[static_cast<size_t>(frame.program->results(*instr)[0])];
-  if (!std::holds_alternative<Scalar>(result)) return;
-  Origin origin = Origin::kKnown;
-  for (const RtValue* arg : args) {
-    if (std::holds_alternative<Vector>(*arg)) origin = std::max(origin, Origin::kVector);
-    if (std::holds_alternative<Scalar>(*arg))
-      origin = std::max(origin, std::get<Scalar>(*arg).origin);
-  }
-  std::get<Scalar>(result).origin = origin;
+  if (std::holds_alternative<Scalar>(result))
+    std::get<Scalar>(result).origin = origin_of_operands(op);
 }
 
 // A staged operand is K x N as f32; bf16 and narrower floats are exact, f32 rounds to bf16 as in

@@ -9,6 +9,7 @@
 #include "gridless/emulate/grid.h"
 #include "gridless/emulate/machine.h"
 #include "gridless/emulate/recorder.h"
+#include "gridless/emulate/scalars_only.h"
 #include "gridless/ir/verifier.h"
 
 namespace gridless::emulate {
@@ -26,6 +27,7 @@ class Launch {
       : kernel_(kernel), memory_(memory), options_(options) {
     machine_.max_steps = options.max_steps;
     machine_.recorder = options.recorder;
+    machine_.scalars_only = kernel.scalars_only();
     machine_.out_of_bounds =
         options.other_site == Options::kBeyond ? options.other_fill : options.fill;
     machine_.barrier_site = kernel.barrier_site();
@@ -47,7 +49,7 @@ class Launch {
       if (report.finished) {
         if (!machine_.recorder) finish_copies(report.diagnostics);
         for (Grid& g : grids_) g.next();  // outputs of the last step, after late copies
-        for (size_t c = 0; c < machine_.cores.size(); ++c) copy_out(c);
+        for (size_t c = 0; c < machine_.cores.size() && !kernel_.scalars_only(); ++c) copy_out(c);
         if (!machine_.recorder) check_semaphores(report.diagnostics);
       }
     } catch (Fault& f) {
@@ -64,11 +66,9 @@ class Launch {
     if (machine_.recorder) machine_.recorder->leave(core);
   }
 
-  // Starts a buffer's contents, and chooses its garbage.
+  // Starts a buffer's contents.
   void prepare(Buffer& b, Content all) const {
-    if (!machine_.recorder) return;
-    b.fill = b.site == options_.other_site ? options_.other_fill : options_.fill;
-    if (!b.is_semaphore()) b.track(all);
+    if (machine_.recorder && !b.is_semaphore()) b.track(all);
   }
 
   Content given(const Argument& arg) const {
@@ -91,10 +91,23 @@ class Launch {
       }
   }
 
+  void name(Buffer& b, int core, size_t site) const {
+    b.core = core;
+    b.site = static_cast<int>(site);
+    b.type = kernel_.sites[site].type;
+    b.name = kernel_.sites[site].name;
+    b.where = kernel_.sites[site].where;
+    if (machine_.recorder)
+      b.fill = b.site == options_.other_site ? options_.other_fill : options_.fill;
+  }
+
   void set_up(size_t c) {
     Core& core = machine_.cores[c];
     const CoreMemory& memory = memory_[c];
     core.id = static_cast<int>(c);
+    core.buffers.resize(kernel_.sites.size());
+    for (size_t s = 0; s < kernel_.sites.size(); ++s) name(core.buffers[s], core.id, s);
+    if (kernel_.scalars_only()) return set_up_scalars(kernel_, memory.operands, core);
     check_sizes(memory);
     for (const auto& [result, operand] : kernel_.call.aliases) {
       const auto from = memory.operands[static_cast<size_t>(operand)];
@@ -102,14 +115,8 @@ class Launch {
       if (from.data() != to.data() && !from.empty())
         std::memcpy(to.data(), from.data(), from.size());
     }
-    core.buffers.resize(kernel_.sites.size());
     for (size_t s = 0; s < kernel_.sites.size(); ++s) {
       Buffer& b = core.buffers[s];
-      b.core = core.id;
-      b.site = static_cast<int>(s);
-      b.type = kernel_.sites[s].type;
-      b.name = kernel_.sites[s].name;
-      b.where = kernel_.sites[s].where;
       if (!b.type.is_memref()) continue;  // a grid index
       const Argument* arg = s < kernel_.arguments.size() ? &kernel_.arguments[s] : nullptr;
       if (!arg || arg->tensor < 0 || arg->is_window) {
@@ -147,7 +154,10 @@ class Launch {
       out.emplace_back();
       if (arg.tensor < 0) continue;
       const auto t = static_cast<size_t>(arg.tensor);
-      if (arg.role == Argument::Role::kOutput) {
+      if (kernel_.scalars_only()) {
+        if (arg.role != Argument::Role::kOutput && arg.aliased < 0)
+          out.back() = writable(memory_[c].operands[t]);
+      } else if (arg.role == Argument::Role::kOutput) {
         out.back() = memory_[c].results[t];
       } else if (arg.aliased >= 0) {
         out.back() = memory_[c].results[static_cast<size_t>(arg.aliased)];
@@ -172,6 +182,15 @@ class Launch {
           "result {}", k);
   }
 
+  Diagnostic bound_not_given(size_t operand) const {
+    return {.severity = Diagnostic::Severity::kWarning,
+            .kind = "unknown_scalar",
+            .message = fmt::format("operand {}, a bound of the grid, is not given", operand),
+            .where = kernel_.function->loc,
+            .notes = {},
+            .hint = "give the operand's value"};
+  }
+
   // Dynamic bounds are the call's first operands. They must agree on all cores.
   void set_grid_bounds() {
     machine_.grid_bounds = kernel_.grid;
@@ -179,7 +198,9 @@ class Launch {
     for (int64_t& b : machine_.grid_bounds) {
       if (b == ir::kDynamic) {
         int32_t value = 0;
-        std::memcpy(&value, memory_[0].operands[operand].data(), sizeof(value));
+        const auto given = memory_[0].operands[operand];
+        if (given.size() < sizeof(value)) throw Fault{bound_not_given(operand)};
+        std::memcpy(&value, given.data(), sizeof(value));
         b = std::max(value, 0);
         ++operand;
       }
@@ -302,11 +323,13 @@ class Launch {
 
 }  // namespace
 
-std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, ir::Call call) {
+std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, ir::Call call,
+                                                      bool scalars_only) {
   Diagnostics wrong = ir::verify(module);
   if (has_errors(wrong)) return std::unexpected(std::move(wrong));
   auto kernel = make_kernel(module, std::move(call));
   if (!kernel) return std::unexpected(std::move(kernel.error()));
+  if (scalars_only) drop_vectors(*kernel);
   return Emulator(std::move(*kernel));
 }
 

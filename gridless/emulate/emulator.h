@@ -55,7 +55,10 @@ struct Report {
 class Emulator {
  public:
   // Verifies and flattens. `module` must outlive the emulator.
-  static std::expected<Emulator, Diagnostics> create(const ir::Module& module, ir::Call call);
+  // scalars_only: as scalars_only.h says; needs a recorder, takes empty operands for those that are
+  // not given, and gives no results.
+  static std::expected<Emulator, Diagnostics> create(const ir::Module& module, ir::Call call,
+                                                     bool scalars_only = false);
 
   const ir::Call& call() const { return kernel_.call; }
   const Kernel& kernel() const { return kernel_; }

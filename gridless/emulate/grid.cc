@@ -21,7 +21,12 @@ Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
     b.type = Type::memref(spec.type.shape(), arg.type.elem(), ir::Space::kHbm);
     b.name = arg.name;
     b.data = tensors[k];
-    if (machine.recorder && output && arg.aliased < 0) b.track(Content::kGarbage);
+    if (machine.scalars_only && b.data.empty()) {
+      b.absent = output || arg.aliased >= 0 ? Content::kVector : Content::kNotGiven;
+      b.written = !output || arg.aliased >= 0;
+    } else if (machine.recorder && output && arg.aliased < 0) {
+      b.track(Content::kGarbage);
+    }
   }
 }
 

@@ -37,6 +37,10 @@ struct Kernel {
   std::vector<Site> sites;  // of the arguments, the barrier semaphore, the body's allocations
   Shape grid;               // kDynamic where an operand gives the bound; empty: one step
   ir::Call call;
+  // By site, in a kernel that runs on scalars only (scalars_only.h): its data are kept, as scalars
+  // may come from them. Empty: a kernel that runs on values.
+  std::vector<bool> keeps_data;
+  bool scalars_only() const { return !keeps_data.empty(); }
   int barrier_site() const { return static_cast<int>(arguments.size()); }
 };
 

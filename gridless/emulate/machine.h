@@ -85,6 +85,7 @@ class Recorder;  // recorder.h
 
 struct Machine {
   Recorder* recorder = nullptr;        // null in plain runs
+  bool scalars_only = false;           // vectors have no values (scalars_only.h)
   Fill out_of_bounds = Fill::kPoison;  // what loads beyond a ref's end give under a recorder
   std::vector<Core> cores;
   DmaEngine dma;

@@ -63,7 +63,8 @@ void write_vector(const View& v, const Shape& starts, const Shape& steps, const 
 Scalar read_scalar(const View& v, const Shape& at);
 void write_scalar(const View& v, const Shape& at, const Scalar& value);
 
-// dst = src, of one shape and one element format; through a temporary, so they may overlap.
+// dst = src, of one shape and one element format; through a temporary, so they may overlap. Nothing
+// where one of them has no data (Buffer::absent).
 void copy_view(const View& src, const View& dst);
 
 }  // namespace gridless::emulate

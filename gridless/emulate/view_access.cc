@@ -186,6 +186,7 @@ void write_scalar(const View& v, const Shape& at, const Scalar& value) {
 }
 
 void copy_view(const View& src, const View& dst) {
+  if (src.buffer->absent || dst.buffer->absent) return;
   const int bits = storage_bits(src.buffer->type.elem());
   const int64_t n = src.num_elements();
   if (src.contiguous() && dst.contiguous() && bits >= 8 &&

@@ -79,11 +79,19 @@ bool depends_on_missing(const Recorder& recorder) {
 }
 
 // What control flow depends on beside what was given.
-bool explain_decisions(const Recorder& recorder, CheckReport& report) {
+bool explain_decisions(const Recorder& recorder, bool scalars_only, CheckReport& report) {
   bool proof = true;
   for (const auto& [op, origin] : recorder.decisions) {
     const std::string what = fmt::format("{} at {}", op->info().name, op->loc.str());
-    if (origin == Origin::kVector) {
+    if (scalars_only && origin == Origin::kVector) {
+      Diagnostic d{.severity = Diagnostic::Severity::kWarning,
+                   .kind = "unknown_scalar",
+                   .message = what + " depends on a scalar that comes from vectors (taken as zero)",
+                   .where = op->loc,
+                   .notes = {},
+                   .hint = "name the scalar as a source (Kernel::source), or check with values"};
+      report.findings.push_back(finding(std::move(d)));
+    } else if (origin == Origin::kVector) {
       report.notes.push_back(what + " depends on what vectors hold: the verdict is for this data");
     } else {
       Diagnostic d{.severity = Diagnostic::Severity::kWarning,
@@ -118,7 +126,7 @@ Diagnostics CheckReport::diagnostics() const {
 Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int cores,
                           std::span<const std::span<const std::byte>> given,
                           const CheckOptions& options) {
-  TRY(const CheckInputs inputs, complete_inputs(call, cores, given));
+  TRY(const CheckInputs inputs, complete_inputs(call, cores, given, !options.scalars_only));
   const auto start = std::chrono::steady_clock::now();
   CheckReport report{.cores = cores};
   const auto done = [&] {
@@ -127,7 +135,7 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
     for (std::string_view a : kAssumptions) report.notes.push_back(fmt::format("assumes {}", a));
     return report;
   };
-  auto emulator = Emulator::create(module, call);
+  auto emulator = Emulator::create(module, call, options.scalars_only);
   if (!emulator) {
     for (Diagnostic& d : emulator.error()) report.findings.push_back(finding(std::move(d)));
     return done();
@@ -166,7 +174,11 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
         "{} loads of uninitialised memory: no result, address or branch depends on them",
         harmless));
 
-  bool proof = explain_decisions(*run.recorder, report);
+  if (options.scalars_only)
+    report.notes.push_back(
+        "without values: uninitialised reads are looked for only where nothing was written at all");
+
+  bool proof = explain_decisions(*run.recorder, options.scalars_only, report);
   if (!trace.finished) {
     proof = false;
     report.notes.push_back("the run did not end: what comes after is not checked");

@@ -21,6 +21,9 @@ namespace gridless::emulate {
 struct CheckOptions {
   // Instructions of all cores together, per run, before it is stopped with a step_limit finding.
   int64_t max_steps = 200'000'000;
+  // Without what vectors hold (scalars_only.h): for programs at their real size. Operands that are
+  // not given take no memory.
+  bool scalars_only = false;
 };
 
 struct CheckReport {

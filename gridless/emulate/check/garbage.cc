@@ -37,7 +37,23 @@ bool differ(const Emulator& emulator, const GarbageRun& a, const GarbageRun& b) 
       a.recorder->fingerprint != b.recorder->fingerprint ||
       a.report.diagnostics.size() != b.report.diagnostics.size())
     return true;
+  if (emulator.kernel().scalars_only()) return false;
   return a.report.finished && results_differ(emulator, a, b);
+}
+
+// Under scalars only, the operands that are given and no results.
+LaunchMemory memory_of(const Emulator& emulator, int cores, const CheckInputs& inputs) {
+  if (!emulator.kernel().scalars_only())
+    return launch_memory(emulator.call(), cores, inputs.operands).value();
+  LaunchMemory memory;
+  for (int c = 0; c < cores; ++c) {
+    CoreMemory& core = memory.cores.emplace_back();
+    for (const std::span<const std::byte> all : inputs.operands) {
+      const size_t bytes = all.size() / static_cast<size_t>(cores);
+      core.operands.push_back(all.subspan(static_cast<size_t>(c) * bytes, bytes));
+    }
+  }
+  return memory;
 }
 
 }  // namespace
@@ -46,7 +62,7 @@ GarbageRun run_recorded(const Emulator& emulator, int cores, const CheckInputs& 
                         Options options) {
   GarbageRun run{.recorder = std::make_unique<Recorder>(emulator.kernel(), cores),
                  .report = {},
-                 .memory = launch_memory(emulator.call(), cores, inputs.operands).value()};
+                 .memory = memory_of(emulator, cores, inputs)};
   options.recorder = run.recorder.get();
   options.not_given = inputs.not_given;
   run.report = emulator.run(run.memory.cores, options);
@@ -74,8 +90,13 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
   for (const Suspect& s : suspects) {
     const bool beyond = s.what == Suspect::What::kOutOfBounds;
     const int site = beyond ? Options::kBeyond : s.site;
+    // What becomes of a vector without values nobody can tell.
+    const bool untold =
+        emulator.kernel().scalars_only() && s.code.op->code != ir::OpCode::kMemrefLoad;
     const auto it = judged.find(site);
-    const bool guilty = it != judged.end() ? it->second : (judged[site] = matters(site));
+    const bool guilty = untold               ? beyond
+                        : it != judged.end() ? it->second
+                                             : (judged[site] = matters(site));
     const std::string name = trace.memory_name(trace.memory(s.core, s.site));
     if (beyond) {
       Diagnostic d{
@@ -108,7 +129,17 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
                    .notes = {"at " + trace.where(s.code)},
                    .hint = "write the buffer before copying it"};
       out.push_back({std::move(d), {s.core}, std::nullopt});
-    } else {
+    } else if (untold && s.detail == "was never written") {
+      Diagnostic d{.severity = Diagnostic::Severity::kWarning,
+                   .kind = "uninitialised_read",
+                   .message = fmt::format("{} on core {} reads {}, which {}",
+                                          s.code.op->info().name, s.core, name, s.detail),
+                   .where = s.code.op->loc,
+                   .notes = {"first read at " + trace.where(s.code),
+                             "whether the value matters needs a run with values"},
+                   .hint = "write the buffer before reading it (scratch starts as garbage)"};
+      out.push_back({std::move(d), {s.core}, std::nullopt});
+    } else if (!untold) {
       ++harmless;
     }
   }

@@ -7,7 +7,7 @@ namespace {
 
 // Floats in [-1, 1), in steps that every format has or rounds; integers zero. Zero is the index
 // that every table allows.
-std::vector<std::byte> make_up(ir::Type type, int64_t bytes, uint64_t seed) {
+std::vector<std::byte> made_up(ir::Type type, int64_t bytes, uint64_t seed) {
   std::vector<std::byte> out(static_cast<size_t>(bytes));
   const Elem e = type.elem();
   if (!ir::is_float(e)) return out;
@@ -25,7 +25,8 @@ std::vector<std::byte> make_up(ir::Type type, int64_t bytes, uint64_t seed) {
 }  // namespace
 
 Result<CheckInputs> complete_inputs(const ir::Call& call, int cores,
-                                    std::span<const std::span<const std::byte>> given) {
+                                    std::span<const std::span<const std::byte>> given,
+                                    bool make_up) {
   if (given.size() != call.operands.size())
     return input_error("the call has {} operands, {} inputs are given", call.operands.size(),
                        given.size());
@@ -35,7 +36,7 @@ Result<CheckInputs> complete_inputs(const ir::Call& call, int cores,
     const int64_t bytes = tensor_bytes(call.operands[k]) * cores;
     in.not_given.push_back(given[k].empty() && bytes > 0);
     if (in.not_given.back()) {
-      in.made_up[k] = make_up(call.operands[k].type, bytes, k);
+      if (make_up) in.made_up[k] = made_up(call.operands[k].type, bytes, k);
       in.operands.emplace_back(in.made_up[k]);
       continue;
     }

@@ -14,7 +14,9 @@ struct CheckInputs {
   std::vector<bool> not_given;
   std::vector<std::vector<std::byte>> made_up;
 };
+// `make_up`: what is not given gets made-up values; else it stays empty.
 Result<CheckInputs> complete_inputs(const ir::Call& call, int cores,
-                                    std::span<const std::span<const std::byte>> given);
+                                    std::span<const std::span<const std::byte>> given,
+                                    bool make_up);
 
 }  // namespace gridless::emulate
