@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gridless/emulate/fault.h"
+#include "gridless/emulate/gate.h"
 #include "gridless/emulate/machine.h"
 #include "gridless/emulate/pure_ops.h"
 #include "gridless/emulate/recorder.h"
@@ -13,6 +14,7 @@ namespace gridless::emulate {
 enum class Step : uint8_t {
   kNext,
   kBlocked,  // not executed; try again later
+  kHeld,     // the same, at the gate
   kPoll,     // executed; let the other cores run before going on
 };
 
@@ -45,6 +47,16 @@ struct CoreOps {
 
  private:
   Recorder::At at() const { return {core, frame, *instr}; }
+  // True: the event must wait. Asked after all checks, before anything changes.
+  bool held(Event event) { return !machine.gate->pass(core, std::move(event)); }
+  bool held_access(Event::Kind kind, const ir::Op& op, const View& v, const Shape& starts,
+                   const Shape& sizes, const Shape& steps) {
+    return machine.gate && held({.kind = kind,
+                                 .op = &op,
+                                 .buffer = v.buffer,
+                                 .region = region_of(v, starts, sizes, steps)});
+  }
+  bool held_count(Event::Kind kind, const ir::Op& op, const View& v, int on_core, int64_t amount);
   // Under a recorder, a load that does not lie in its ref: garbage beyond the ref's end.
   bool lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps);
   Scalar read_or_garbage(const View& v, const Shape& at) const;

@@ -47,6 +47,8 @@ Step CoreOps::view_or_fault(const ir::Op& op, std::string problem, View v) {
 
 Step CoreOps::MemrefAlloca(const ir::Op&) {
   if (machine.recorder) machine.recorder->allocate(at());
+  if (machine.gate)
+    held({.kind = Event::Kind::kAllocate, .op = instr->op, .first_site = instr->target});
   set(whole(core.buffers[static_cast<size_t>(instr->target)]));
   return Step::kNext;
 }
@@ -130,6 +132,7 @@ Step CoreOps::MemrefLoad(const ir::Op& op) {
     return Step::kNext;
   }
   check_block(op, v, index, ones, {});
+  if (held_access(Event::Kind::kLoad, op, v, index, ones, {})) return Step::kHeld;
   Scalar s = v.buffer->absent ? unknown(v.elem, Origin::kKnown) : read_scalar(v, index);
   if (machine.recorder)
     s.origin = machine.recorder->load(at(), v, region_of(v, index, ones, {}), false);
@@ -143,6 +146,7 @@ Step CoreOps::MemrefStore(const ir::Op& op) {
   const Shape ones(index.size(), 1);
   check_block(op, v, index, ones, {});
   check_writable(op, v);
+  if (held_access(Event::Kind::kStore, op, v, index, ones, {})) return Step::kHeld;
   const Scalar& s = scalar(*args[0]);
   if (!v.buffer->absent) write_scalar(v, index, s);
   if (machine.recorder)
@@ -214,6 +218,7 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
     return Step::kNext;
   }
   check_block(op, v, starts, sizes, steps);
+  if (held_access(Event::Kind::kLoad, op, v, starts, sizes, steps)) return Step::kHeld;
   Vector out = read_vector(v, starts, steps, type);
   if (machine.recorder) machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
   if (masked) {  // lanes that are off read as zero
@@ -236,6 +241,7 @@ Step CoreOps::store(const ir::Op& op, const View& v, Shape starts, Shape steps, 
   const Shape sizes = block_sizes(op.operands[0]->type.shape(), v.shape.size());
   check_block(op, v, starts, sizes, steps);
   check_writable(op, v);
+  if (held_access(Event::Kind::kStore, op, v, starts, sizes, steps)) return Step::kHeld;
   // Under scalars only nobody knows the mask: any of the elements may be written.
   const auto on = mask && !machine.scalars_only ? vector(*mask).i() : std::span<const int32_t>();
   if (machine.recorder) {

@@ -23,8 +23,19 @@ Semaphore& CoreOps::semaphore(const ir::Op& op, const View& v, int on_core) {
   return b.semaphores[static_cast<size_t>(v.offset)];
 }
 
+bool CoreOps::held_count(Event::Kind kind, const ir::Op& op, const View& v, int on_core,
+                         int64_t amount) {
+  return machine.gate && held({.kind = kind,
+                               .op = &op,
+                               .semaphore = &semaphore(op, v, on_core),
+                               .semaphores = &machine.cores[static_cast<size_t>(on_core)]
+                                                  .buffers[static_cast<size_t>(v.buffer->site)],
+                               .amount = amount});
+}
+
 Step CoreOps::wait(const ir::Op& op, const View& ref, int64_t need) {
   Semaphore& s = semaphore(op, ref, core.id);
+  if (held_count(Event::Kind::kWait, op, ref, core.id, need)) return Step::kHeld;
   machine.dma.advance(s, need);
   if (s.count >= need) {
     s.count -= need;
@@ -55,12 +66,22 @@ Step CoreOps::TpuEnqueueDma(const ir::Op& op) {
   t.arrived = &semaphore(op, ref(seg[3]), to);
   if (has_sent) t.sent = &semaphore(op, ref(seg[1]), core.id);
   t.bytes = t.src.num_bytes();
+  t.arrived_ref = ref(seg[3]);
+  if (has_sent) t.sent_ref = ref(seg[1]);
   if (machine.recorder) {
-    t.arrived_ref = ref(seg[3]);
-    if (has_sent) t.sent_ref = ref(seg[1]);
     machine.recorder->copy(at(), t);
     copy_contents(t.src, t.dst);
     machine.dma.run_now(std::move(t));
+    return Step::kNext;
+  }
+  if (machine.gate) {
+    auto copy = std::make_shared<const Transfer>(std::move(t));
+    if (held({.kind = Event::Kind::kCopy, .op = &op, .copy = copy})) return Step::kHeld;
+    if (copy->bytes > 0)
+      machine.in_flight.push_back({.copy = std::move(copy),
+                                   .launch = core.launch,
+                                   .number = core.copies++,
+                                   .parts = machine.copy_parts});
     return Step::kNext;
   }
   machine.dma.start(std::move(t));
@@ -80,6 +101,7 @@ Step CoreOps::TpuSemSignal(const ir::Op& op) {
   const auto seg = segments(op);
   const bool remote = seg.size() > 3 && seg[3] > seg[2];
   const int to = remote ? device(op, seg[2]) : core.id;
+  if (held_count(Event::Kind::kSignal, op, ref(0), to, integer(1))) return Step::kHeld;
   semaphore(op, ref(0), to).count += integer(1);
   if (machine.recorder) machine.recorder->signal(at(), ref(0), to, integer(1));
   return Step::kNext;
@@ -90,6 +112,7 @@ Step CoreOps::TpuSemWait(const ir::Op& op) { return wait(op, ref(0), integer(1))
 // A kernel may poll, so the other cores get a turn afterwards.
 Step CoreOps::TpuSemRead(const ir::Op& op) {
   Semaphore& s = semaphore(op, ref(0), core.id);
+  if (held_count(Event::Kind::kCount, op, ref(0), core.id, 0)) return Step::kHeld;
   machine.dma.advance(s, INT64_MAX);
   if (machine.recorder) machine.recorder->read(at(), ref(0));
   set(RtValue(make_int(Elem::kI32, s.count)));

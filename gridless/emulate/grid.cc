@@ -30,6 +30,17 @@ Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
   }
 }
 
+Grid::Position Grid::position() const {
+  Position p{.step = step_, .blocks = {}};
+  for (const Window& w : windows_) p.blocks.push_back(w.at);
+  return p;
+}
+
+void Grid::restore(const Position& position) {
+  step_ = position.step;
+  for (size_t k = 0; k < windows_.size(); ++k) windows_[k].at = position.blocks[k];
+}
+
 Shape Grid::block_index(size_t argument) {
   std::vector<RtValue> in;
   for (int64_t g : core_.grid) in.emplace_back(make_int(Elem::kI32, g));

@@ -21,6 +21,13 @@ class Grid {
   bool next();
   // The step that next() set up last is the last one.
   bool at_end() const { return step_ == steps_; }
+  // For whoever saves and restores a machine: the step, and the block in each window.
+  struct Position {
+    int64_t step = 0;
+    std::vector<Shape> blocks;  // by argument
+  };
+  Position position() const;
+  void restore(const Position& position);
   // Under a recorder: what is known of the tensor of a window (Buffer::contents).
   std::shared_ptr<Content[]> contents(size_t argument) const {
     return windows_[argument].tensor.contents;

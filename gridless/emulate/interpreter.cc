@@ -2,11 +2,12 @@
 #include <fmt/format.h>
 
 #include "gridless/emulate/core_ops.h"
+#include "gridless/emulate/gate.h"
 
 namespace gridless::emulate {
 namespace {
 
-enum class Stop { kBlocked, kPoll, kReturned };
+enum class Stop { kBlocked, kHeld, kPoll, kReturned };
 
 class Interpreter {
  public:
@@ -24,7 +25,10 @@ class Interpreter {
       switch (in.kind) {
         case Instr::Kind::kOp: {
           const Step step = ops_.run(in);
-          if (step == Step::kBlocked) return Stop::kBlocked;
+          if (step == Step::kBlocked || step == Step::kHeld) {
+            --core_.steps;
+            return step == Step::kHeld ? Stop::kHeld : Stop::kBlocked;
+          }
           ++frame_.pc;
           if (step == Step::kPoll) return Stop::kPoll;
           continue;
@@ -69,12 +73,18 @@ class Interpreter {
           for (int32_t s : to) slot(s) = std::monostate();
           break;
         case Instr::Kind::kScopeEnd:
+          if (held({.kind = Event::Kind::kScopeEnd,
+                    .op = in.op,
+                    .first_site = from[0],
+                    .last_site = from[1]}))
+            return Stop::kHeld;
           if (machine_.recorder)
             machine_.recorder->end_scope({core_, frame_, in}, from[0], from[1]);
           for (int32_t s = from[0]; s < from[1]; ++s)
             core_.buffers[static_cast<size_t>(s)].poison();
           break;
         case Instr::Kind::kReturn:
+          if (held({.kind = Event::Kind::kReturn, .op = in.op})) return Stop::kHeld;
           return Stop::kReturned;
       }
       ++frame_.pc;
@@ -100,7 +110,14 @@ class Interpreter {
     for (size_t k = 0; k < to.size(); ++k) slot(to[k]) = std::move(moved_[k]);
   }
 
+  bool held(Event event) {
+    if (!machine_.gate || machine_.gate->pass(core_, std::move(event))) return false;
+    --core_.steps;
+    return true;
+  }
+
   void count(const Instr& in) {
+    ++core_.steps;
     if (++machine_.steps <= machine_.max_steps) [[likely]]
       return;
     fault(
@@ -126,6 +143,7 @@ bool run_core(Machine& machine, Core& core) {
       core.state = Core::State::kBlocked;
       break;
     case Stop::kPoll:
+    case Stop::kHeld:
       core.state = Core::State::kReady;
       break;
     case Stop::kReturned:
@@ -141,7 +159,11 @@ std::vector<RtValue> run_function(Machine& machine, Core& core, const Program& p
   Frame frame(program);
   for (size_t k = 0; k < program.arguments.size(); ++k)
     frame.slots[static_cast<size_t>(program.arguments[k])] = arguments[k];
+  Gate* gate = std::exchange(machine.gate, nullptr);
+  const int64_t steps = core.steps;
   const Stop stop = Interpreter(machine, core, frame).run();
+  core.steps = steps;
+  machine.gate = gate;
   const Instr& in = program.code[static_cast<size_t>(frame.pc)];
   if (stop != Stop::kReturned) fault(*in.op, "invalid_ir", "a window transform must not wait");
   std::vector<RtValue> results;

@@ -23,6 +23,25 @@ struct Transfer {
   bool done = false;
 };
 
+// A copy under a gate (gate.h): from its start until all of it has landed and is counted.
+struct InFlight {
+  std::shared_ptr<const Transfer> copy;
+  int launch = 0;
+  int64_t number = 0;              // in the order of starts on its core and in its launch
+  int parts = 1;                   // in which it reads and lands: rows of the first dimension
+  int read = 0, landed = 0;        // parts
+  int64_t sent = 0, arrived = 0;   // bytes counted so far
+  std::shared_ptr<Buffer> staged;  // what was read
+
+  bool over() const { return landed == parts; }
+  // Counts all but the last byte (hardware may count a copy while it runs).
+  void count_early();
+  // Reads the next part; with the last one the send count is complete.
+  void read_part();
+  // Lands the next part that was read; with the last one the receive count is complete.
+  void land_part();
+};
+
 // Copies in flight. A copy is performed at the first wait that needs it, in the order of starts on
 // that semaphore: a program whose waits are in order sees exactly its own data, one that reads too
 // early sees what was there before.
@@ -72,6 +91,9 @@ struct Waiting {
 struct Core {
   enum class State { kReady, kBlocked, kDone };
   int id = 0;
+  int launch = 0;
+  int64_t steps = 0;   // instructions of this launch: the same in every timing
+  int64_t copies = 0;  // started in this launch
   State state = State::kReady;
   Waiting waiting;              // while kBlocked
   std::vector<Buffer> buffers;  // by site
@@ -82,10 +104,14 @@ struct Core {
 };
 
 class Recorder;  // recorder.h
+class Gate;      // gate.h
 
 struct Machine {
   Recorder* recorder = nullptr;        // null in plain runs
   bool scalars_only = false;           // vectors have no values (scalars_only.h)
+  Gate* gate = nullptr;                // null in plain runs
+  std::vector<InFlight> in_flight;     // under a gate
+  int copy_parts = 1;                  // under a gate: in how many parts copies move
   Fill out_of_bounds = Fill::kPoison;  // what loads beyond a ref's end give under a recorder
   std::vector<Core> cores;
   DmaEngine dma;
@@ -95,8 +121,8 @@ struct Machine {
   int64_t max_steps = 0;
 };
 
-// Runs `core` until it blocks (kBlocked), polls a semaphore (kReady) or returns from its function
-// (kDone). True if it executed anything. Throws Fault.
+// Runs `core` until it blocks (kBlocked), polls a semaphore or is held at a gate (kReady) or
+// returns from its function (kDone). True if it executed anything. Throws Fault.
 bool run_core(Machine& machine, Core& core);
 
 // Runs a function that neither blocks nor allocates (a window transform) to its end.

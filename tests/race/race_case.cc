@@ -2,27 +2,48 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "gridless/emulate/explore/explore.h"
+
 namespace gridless::lang {
 
 using emulate::CheckReport;
 
+namespace {
+
+// A case's program on its data.
+struct Built {
+  std::optional<ir::Program> program;
+  std::vector<std::vector<std::byte>> data;
+  std::vector<std::span<const std::byte>> inputs;
+
+  Built(const RaceCase& c, bool fixed, int& line) {
+    Kernel k(c.name, c.cores);
+    c.build(k, fixed, line);
+    auto finished = k.finish();
+    if (!finished) {
+      ADD_FAILURE() << to_string(finished.error());
+      return;
+    }
+    program = std::move(*finished);
+    data.resize(program->call.operands.size());
+    for (size_t i = 0; i < data.size(); ++i) {
+      if (program->call.operands[i].name != "table") continue;
+      const auto bytes = std::as_bytes(std::span(c.table));
+      for (int core = 0; core < c.cores; ++core)
+        data[i].insert(data[i].end(), bytes.begin(), bytes.end());
+    }
+    inputs.assign(data.begin(), data.end());
+  }
+};
+
+}  // namespace
+
 emulate::CheckReport check_case(const RaceCase& c, bool fixed, int& line) {
-  Kernel k(c.name, c.cores);
-  c.build(k, fixed, line);
-  auto program = k.finish();
-  if (!program) {
-    ADD_FAILURE() << to_string(program.error());
-    return {};
-  }
-  std::vector<std::vector<std::byte>> data(program->call.operands.size());
-  for (size_t i = 0; i < data.size(); ++i) {
-    if (program->call.operands[i].name != "table") continue;
-    const auto bytes = std::as_bytes(std::span(c.table));
-    for (int core = 0; core < c.cores; ++core)
-      data[i].insert(data[i].end(), bytes.begin(), bytes.end());
-  }
-  const std::vector<std::span<const std::byte>> spans(data.begin(), data.end());
-  auto report = emulate::check(program->module, program->call, c.cores, spans);
+  const Built built(c, fixed, line);
+  if (!built.program) return {};
+  auto report = emulate::check(built.program->module, built.program->call, c.cores, built.inputs);
   if (!report) {
     ADD_FAILURE() << report.error().message;
     return {};
@@ -54,6 +75,60 @@ void expect_twin_proved(const RaceCase& c) {
   const CheckReport report = check_case(c, true, line);
   EXPECT_THAT(report.findings, testing::IsEmpty()) << to_string(report.diagnostics());
   EXPECT_TRUE(report.certificate) << fmt::format("{}", fmt::join(report.notes, "\n"));
+}
+
+namespace {
+
+std::string str(const emulate::ExploreVerdict& verdict) {
+  std::string all =
+      fmt::format("{} states, {} steps {}\n", verdict.states, verdict.transitions, verdict.stopped);
+  for (const emulate::ExploreFinding& f : verdict.findings)
+    all += fmt::format("{}: {}: {}\n", f.where().str(), f.kind, f.message);
+  return all;
+}
+
+// The explorer's kind for one of the checker's; empty: it does not judge that.
+std::string explored_kind(const std::string& kind) {
+  if (kind == "order_assumption") return "race";
+  if (kind == "uninitialised_read" || kind == "unknown_scalar") return "";
+  // A wait for bytes that do not come hangs.
+  return kind == "wait_bytes_mismatch" ? "deadlock" : kind;
+}
+
+// What the explorer says of a program with its reduction, which must not change the verdict.
+void explore_built(const Built& built, int cores, const std::string& kind) {
+  const ir::Program& p = *built.program;
+  const auto verdict = emulate::explore(p.module, p.call, cores, built.inputs);
+  ASSERT_TRUE(verdict) << verdict.error().message;
+  EXPECT_TRUE(verdict->exhausted) << str(*verdict);
+  if (kind.empty()) {
+    EXPECT_TRUE(verdict->clean()) << str(*verdict);
+  } else {
+    EXPECT_TRUE(verdict->kinds().contains(kind)) << kind << "\n" << str(*verdict);
+  }
+  const auto full = emulate::explore(p.module, p.call, cores, built.inputs,
+                                     {.max_states = 3'000, .reduce = false});
+  if (!full->exhausted) return;
+  EXPECT_EQ(full->kinds(), verdict->kinds()) << str(*full) << str(*verdict);
+  EXPECT_EQ(full->findings.size(), verdict->findings.size()) << str(*full) << str(*verdict);
+}
+
+}  // namespace
+
+void expect_explored(const RaceCase& c) {
+  for (bool fixed : {false, true}) {
+    int line = 0;
+    Built built(c, fixed, line);
+    ASSERT_TRUE(built.program);
+    // What nobody gave is zeros, as in the checker.
+    const ir::Call& call = built.program->call;
+    for (size_t k = 0; k < built.data.size(); ++k)
+      if (built.data[k].empty())
+        built.data[k].resize(
+            static_cast<size_t>(emulate::tensor_bytes(call.operands[k]) * c.cores));
+    built.inputs.assign(built.data.begin(), built.data.end());
+    explore_built(built, c.cores, fixed ? "" : explored_kind(c.kind));
+  }
 }
 
 }  // namespace gridless::lang

@@ -35,13 +35,21 @@ emulate::CheckReport check_case(const RaceCase& c, bool fixed, int& line);
 
 void expect_found(const RaceCase& c, const char* file);
 void expect_twin_proved(const RaceCase& c);
+// The explorer, which judges real executions one by one, says the same of both.
+void expect_explored(const RaceCase& c);
 
 // A suite of a table of cases.
-#define RACE_SUITE(suite, table)                                              \
-  class suite : public testing::TestWithParam<RaceCase> {};                   \
-  TEST_P(suite, IsFoundAtItsLine) { expect_found(GetParam(), __FILE__); }     \
-  TEST_P(suite, FixedTwinHasACertificate) { expect_twin_proved(GetParam()); } \
-  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(table),             \
+#define RACE_SUITE(suite, table)                                               \
+  class suite : public testing::TestWithParam<RaceCase> {};                    \
+  TEST_P(suite, IsFoundAtItsLine) { expect_found(GetParam(), __FILE__); }      \
+  TEST_P(suite, FixedTwinHasACertificate) { expect_twin_proved(GetParam()); }  \
+  TEST_P(suite, ExplorerAgrees) {                                              \
+    const RaceCase& c = GetParam();                                            \
+    if (c.cores > 3 || c.kind == std::string("capacity"))                      \
+      GTEST_SKIP() << "too many timings, or too much memory, for a unit test"; \
+    expect_explored(GetParam());                                               \
+  }                                                                            \
+  INSTANTIATE_TEST_SUITE_P(Each, suite, testing::ValuesIn(table),              \
                            [](const auto& info) { return std::string(info.param.name); })
 
 }  // namespace gridless::lang

@@ -35,7 +35,8 @@
 //                         timings
 //   deadlock              no step is possible and not every core has returned
 //   semaphore_not_zero    counts left when every core has returned
-//   and what stops a core: out_of_bounds, shape_mismatch, invalid_ir, assertion, step_limit.
+//   and what stops a core: out_of_bounds (a load whose value is never used too), shape_mismatch,
+//   invalid_ir, assertion.
 // Garbage is not judged (uninitialised_read), nor capacity, bytes of waits or collective ids; an
 // order_assumption of the certificate is a race here. A kernel that uses the barrier semaphore and
 // is clean is explored once more as two launches back to back on every core, without any order
@@ -46,11 +47,11 @@
 // that are met, accesses to memory that no copy under way and no remote copy of the program
 // touches. Likewise, when a core waits for its own copies, only those. Two steps that do not
 // conflict commute, and what is seen depends on the order of conflicting steps only, so every order
-// that matters is still taken; see explore/reduction.h for the conditions. A step that closes a
-// cycle of states is never taken alone.
+// that matters is still taken; see explore/reduction.h for the conditions. States know how far each
+// core has come, so there are no cycles of states; a loop without end meets a limit.
 //
-// After a first fault the search goes on in the states behind it, so kinds() is complete; each
-// fault is reported once per kind and pair of operations, with the timing that led to it.
+// After a first fault the search goes on in the states behind it (a racing access sees all of a
+// copy's data or none), and each fault is reported once per kind and pair of operations.
 #pragma once
 
 #include <set>
@@ -73,6 +74,7 @@ struct ExploreFinding {
   std::string message;
   const ir::Op* first = nullptr;   // of a race: the one under way; else the op at fault, or null
   const ir::Op* second = nullptr;  // of a race: the one that meets it
+  SourceLoc place;                 // where there is no op
   int cores[2] = {0, 0};           // that ran them
   SourceLoc where() const;         // of the second if there is one
 };

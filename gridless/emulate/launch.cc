@@ -1,0 +1,321 @@
+#include "gridless/emulate/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "gridless/emulate/fault.h"
+#include "gridless/emulate/recorder.h"
+#include "gridless/emulate/scalars_only.h"
+
+namespace gridless::emulate {
+namespace {
+
+std::span<std::byte> writable(std::span<const std::byte> s) {
+  // Operands that are not aliased are read_only buffers: every store and copy checks that first.
+  return {const_cast<std::byte*>(s.data()), s.size()};
+}
+
+}  // namespace
+
+Launch::Launch(const Kernel& kernel, std::span<const CoreMemory> memory, const Options& options)
+    : kernel_(kernel), memory_(memory), options_(options), grids_(memory.size()) {
+  machine_.max_steps = options.max_steps;
+  machine_.recorder = options.recorder;
+  machine_.scalars_only = kernel.scalars_only();
+  machine_.out_of_bounds =
+      options.other_site == Options::kBeyond ? options.other_fill : options.fill;
+  machine_.barrier_site = kernel.barrier_site();
+  machine_.cores.resize(memory.size());
+  for (size_t c = 0; c < memory.size(); ++c) set_up(c);
+}
+
+Report Launch::run() {
+  Report report;
+  try {
+    set_grid_bounds();
+    for (Core& core : machine_.cores) enter(core);
+    report.finished = schedule(report.diagnostics);
+    if (report.finished) {
+      if (!machine_.recorder) finish_copies(report.diagnostics);
+      for (Core& core : machine_.cores) write_results(core);  // after late copies
+      if (!machine_.recorder) check_semaphores(report.diagnostics);
+    }
+  } catch (Fault& f) {
+    report.diagnostics.push_back(std::move(f.diagnostic));
+  }
+  report.steps = machine_.steps;
+  if (machine_.recorder) tell_results();
+  return report;
+}
+
+void Launch::done(Core& core) {
+  core.state = Core::State::kDone;
+  if (machine_.recorder) machine_.recorder->leave(core);
+}
+
+void Launch::enter(Core& core) {
+  const auto c = static_cast<size_t>(core.id);
+  core.steps = core.copies = 0;
+  core.state = Core::State::kReady;
+  grids_[c] = std::make_unique<Grid>(kernel_, machine_, core, tensors(c));
+  if (machine_.recorder) machine_.recorder->enter(core);
+  if (!grids_[c]->next()) done(core);
+}
+
+void Launch::after_return(Core& core) {
+  Grid& grid = *grids_[static_cast<size_t>(core.id)];
+  // The step after the last stays for write_results(): copies may still be in flight.
+  if (grid.at_end()) return done(core);
+  grid.next();
+  core.state = Core::State::kReady;
+}
+
+void Launch::write_results(Core& core) {
+  const auto c = static_cast<size_t>(core.id);
+  grids_[c]->next();
+  if (kernel_.scalars_only()) return;
+  for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
+    const Argument& arg = kernel_.arguments[k];
+    if (arg.role != Argument::Role::kOutput || arg.is_window || arg.in_place()) continue;
+    const auto from = core.buffers[k].data;
+    std::memcpy(memory_[c].results[static_cast<size_t>(arg.tensor)].data(), from.data(),
+                from.size());
+  }
+}
+
+// Starts a buffer's contents.
+void Launch::prepare(Buffer& b, Content all) const {
+  if (machine_.recorder && !b.is_semaphore()) b.track(all);
+}
+
+Content Launch::given(const Argument& arg) const {
+  if (arg.role == Argument::Role::kOutput && arg.aliased < 0) return Content::kGarbage;
+  const auto operand =
+      static_cast<size_t>(arg.role == Argument::Role::kOutput ? arg.aliased : arg.tensor);
+  const bool missing = operand < options_.not_given.size() && options_.not_given[operand];
+  return missing ? Content::kNotGiven : Content::kKnown;
+}
+
+void Launch::tell_results() {
+  for (const Core& core : machine_.cores)
+    for (size_t k = 0; k < kernel_.arguments.size(); ++k) {
+      const Argument& arg = kernel_.arguments[k];
+      if (arg.role != Argument::Role::kOutput) continue;
+      const auto c = static_cast<size_t>(core.id);
+      machine_.recorder->result(
+          core.id, arg.tensor,
+          arg.is_window && grids_[c] ? grids_[c]->contents(k) : core.buffers[k].contents);
+    }
+}
+
+void Launch::name(Buffer& b, int core, size_t site) const {
+  b.core = core;
+  b.site = static_cast<int>(site);
+  b.type = kernel_.sites[site].type;
+  b.name = kernel_.sites[site].name;
+  b.where = kernel_.sites[site].where;
+  if (machine_.recorder)
+    b.fill = b.site == options_.other_site ? options_.other_fill : options_.fill;
+}
+
+void Launch::set_up(size_t c) {
+  Core& core = machine_.cores[c];
+  const CoreMemory& memory = memory_[c];
+  core.id = static_cast<int>(c);
+  core.buffers.resize(kernel_.sites.size());
+  for (size_t s = 0; s < kernel_.sites.size(); ++s) name(core.buffers[s], core.id, s);
+  if (kernel_.scalars_only()) return set_up_scalars(kernel_, memory.operands, core);
+  check_sizes(memory);
+  for (const auto& [result, operand] : kernel_.call.aliases) {
+    const auto from = memory.operands[static_cast<size_t>(operand)];
+    const auto to = memory.results[static_cast<size_t>(result)];
+    if (from.data() != to.data() && !from.empty()) std::memcpy(to.data(), from.data(), from.size());
+  }
+  for (size_t s = 0; s < kernel_.sites.size(); ++s) {
+    Buffer& b = core.buffers[s];
+    if (!b.type.is_memref()) continue;  // a grid index
+    const Argument* arg = s < kernel_.arguments.size() ? &kernel_.arguments[s] : nullptr;
+    if (arg && arg->tensor >= 0 && !arg->is_window) {
+      set_up_argument(c, s, b);
+    } else if (b.semaphores.empty()) {
+      prepare(b, Content::kGarbage);
+      b.allocate();
+    }
+  }
+}
+
+void Launch::set_up_argument(size_t c, size_t s, Buffer& b) {
+  const Argument& arg = kernel_.arguments[s];
+  const std::span<std::byte> tensor = tensors(c)[s];
+  const bool output = arg.role == Argument::Role::kOutput;
+  prepare(b, given(arg));
+  b.read_only = !output && arg.aliased < 0;
+  b.data = tensor;
+  if (output && arg.aliased < 0) b.poison();
+  if (output && arg.aliased >= 0) {
+    // The copy that the operand's argument already has, or the tensor itself.
+    for (size_t k = 0; k < s; ++k) {
+      const Argument& in = kernel_.arguments[k];
+      if (in.aliased != arg.tensor || in.role == Argument::Role::kOutput) continue;
+      const Buffer& other = machine_.cores[c].buffers[k];
+      b.contents = other.contents;
+      if (!arg.in_place()) b.data = other.data;
+    }
+    return;
+  }
+  if (arg.in_place()) return;
+  b.owned.assign(tensor.begin(), tensor.end());
+  b.data = b.owned;
+  b.read_only = false;
+}
+
+// Per argument, the memory of its tensor.
+std::vector<std::span<std::byte>> Launch::tensors(size_t c) const {
+  std::vector<std::span<std::byte>> out;
+  for (const Argument& arg : kernel_.arguments) {
+    out.emplace_back();
+    if (arg.tensor < 0) continue;
+    const auto t = static_cast<size_t>(arg.tensor);
+    if (kernel_.scalars_only()) {
+      if (arg.role != Argument::Role::kOutput && arg.aliased < 0)
+        out.back() = writable(memory_[c].operands[t]);
+    } else if (arg.role == Argument::Role::kOutput) {
+      out.back() = memory_[c].results[t];
+    } else if (arg.aliased >= 0) {
+      out.back() = memory_[c].results[static_cast<size_t>(arg.aliased)];
+    } else {
+      out.back() = writable(memory_[c].operands[t]);
+    }
+  }
+  return out;
+}
+
+void Launch::check_sizes(const CoreMemory& memory) const {
+  const ir::Call& call = kernel_.call;
+  GRIDLESS_CHECK(memory.operands.size() == call.operands.size());
+  GRIDLESS_CHECK(memory.results.size() == call.results.size());
+  for (size_t k = 0; k < call.operands.size(); ++k)
+    GRIDLESS_CHECK(
+        static_cast<int64_t>(memory.operands[k].size()) == tensor_bytes(call.operands[k]),
+        "operand {}", k);
+  for (size_t k = 0; k < call.results.size(); ++k)
+    GRIDLESS_CHECK(static_cast<int64_t>(memory.results[k].size()) == tensor_bytes(call.results[k]),
+                   "result {}", k);
+}
+
+Diagnostic Launch::bound_not_given(size_t operand) const {
+  return {.severity = Diagnostic::Severity::kWarning,
+          .kind = "unknown_scalar",
+          .message = fmt::format("operand {}, a bound of the grid, is not given", operand),
+          .where = kernel_.function->loc,
+          .notes = {},
+          .hint = "give the operand's value"};
+}
+
+// Dynamic bounds are the call's first operands. They must agree on all cores.
+void Launch::set_grid_bounds() {
+  machine_.grid_bounds = kernel_.grid;
+  size_t operand = 0;
+  for (int64_t& b : machine_.grid_bounds) {
+    if (b == ir::kDynamic) {
+      int32_t value = 0;
+      const auto given = memory_[0].operands[operand];
+      if (given.size() < sizeof(value)) throw Fault{bound_not_given(operand)};
+      std::memcpy(&value, given.data(), sizeof(value));
+      b = std::max(value, 0);
+      ++operand;
+    }
+  }
+}
+
+// Round robin until all are done. False, with a Diagnostic, when nobody can go on.
+bool Launch::schedule(Diagnostics& diagnostics) {
+  for (;;) {
+    bool progress = false, all_done = true;
+    for (Core& core : machine_.cores) {
+      if (core.state == Core::State::kDone) continue;
+      progress |= run_core(machine_, core);
+      if (core.state == Core::State::kDone) after_return(core);
+      all_done &= core.state == Core::State::kDone;
+    }
+    if (all_done) return true;
+    if (!progress) {
+      if (!options_.past_deadlock) break;
+      give_what_is_lacking();
+    }
+  }
+  if (machine_.recorder) {
+    for (const Core& core : machine_.cores)
+      if (core.state != Core::State::kDone) machine_.recorder->stuck(core);
+  } else {
+    diagnostics.push_back(deadlock());
+  }
+  return false;
+}
+
+void Launch::give_what_is_lacking() {
+  for (Core& core : machine_.cores) {
+    if (core.state != Core::State::kBlocked) continue;
+    const Waiting& w = core.waiting;
+    Semaphore& s =
+        core.buffers[static_cast<size_t>(w.site)].semaphores[static_cast<size_t>(w.index)];
+    s.count = std::max(s.count, w.need);
+  }
+}
+
+Diagnostic Launch::deadlock() const {
+  Diagnostic d{.kind = "deadlock",
+               .message = "",
+               .where = {},
+               .notes = {},
+               .hint = "who should have signalled, and was its device id and count right?"};
+  int blocked = 0;
+  for (const Core& core : machine_.cores) {
+    if (core.state == Core::State::kDone) continue;
+    const Waiting& w = core.waiting;
+    if (blocked++ == 0) d.where = w.op->loc;
+    d.notes.push_back(fmt::format("core {} at {}: {} on {} needs {}, has {}", core.id,
+                                  w.op->loc.str(), w.op->info().name, w.name, w.need,
+                                  w.semaphore->count));
+  }
+  d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, machine_.cores.size());
+  return d;
+}
+
+void Launch::finish_copies(Diagnostics& diagnostics) {
+  std::vector<const ir::Op*> reported;
+  for (const Transfer* t : machine_.dma.finish()) {
+    if (std::ranges::find(reported, t->op) != reported.end()) continue;
+    reported.push_back(t->op);
+    diagnostics.push_back(
+        {.kind = "dma_in_flight_at_end",
+         .message = fmt::format("no wait covers the copy of {} to {}, started on core {}",
+                                t->src.str(), t->dst.str(), t->core),
+         .where = t->op->loc,
+         .notes = {},
+         .hint = "wait for every copy before the kernel ends"});
+  }
+}
+
+void Launch::check_semaphores(Diagnostics& diagnostics) const {
+  for (size_t s = 0; s < kernel_.sites.size(); ++s) {
+    if (!machine_.cores[0].buffers[s].is_semaphore()) continue;
+    std::string where;
+    for (const Core& core : machine_.cores)
+      for (size_t k = 0; k < core.buffers[s].semaphores.size(); ++k)
+        if (const int64_t n = core.buffers[s].semaphores[k].count; n != 0)
+          where +=
+              fmt::format("{}[{}] of core {} holds {}", where.empty() ? "" : ", ", k, core.id, n);
+    if (where.empty()) continue;
+    diagnostics.push_back(
+        {.kind = "semaphore_not_zero",
+         .message = fmt::format("{} is not zero at the end: {}", kernel_.sites[s].name, where),
+         .where = kernel_.sites[s].where,
+         .notes = {},
+         .hint = "every signal and every copied byte must be waited for"});
+  }
+}
+
+}  // namespace gridless::emulate
