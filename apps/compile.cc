@@ -57,10 +57,10 @@ using Built = const std::function<void()>&;
 Result<tpu::CompiledCall> compile_gallery(const Arguments& args, tpu::Compiler& compiler,
                                           Built built) {
   TRY(const Target target, parse_target(args.target));
-  TRY(const ir::Program program, build_kernel(target, args.cores));
+  TRY(ir::Program program, build_kernel(target, args.cores));
   built();
   TRY(const chips::Slice slice, choose_slice(args, program.call.cores));
-  return tpu::compile_kernel(compiler, program, slice);
+  return tpu::compile_kernel(compiler, std::move(program), slice);
 }
 
 // A step program is made for all cores of the slice that was named.
@@ -71,10 +71,10 @@ Result<tpu::CompiledCall> compile_model(const Arguments& args, const Target& tar
     TRY(const chips::Slice named, chips::parse_slice(args.slice));
     cores = named.cores();
   }
-  TRY(const ir::Program program, build_model(target, cores));
+  TRY(ir::Program program, build_model(target, cores));
   built();
   TRY(const chips::Slice slice, choose_slice(args, cores));
-  return tpu::compile_kernel(compiler, program, slice);
+  return tpu::compile_kernel(compiler, std::move(program), slice);
 }
 
 Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler, Built built) {
@@ -99,7 +99,7 @@ Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler
   if (args.cores != 0) program.call.cores = args.cores;
   built();
   TRY(const chips::Slice slice, choose_slice(args, program.call.cores));
-  return tpu::compile_kernel(compiler, program, slice);
+  return tpu::compile_kernel(compiler, std::move(program), slice);
 }
 
 nlohmann::json message_list(const Diagnostics& diagnostics) {

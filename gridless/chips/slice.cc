@@ -1,5 +1,6 @@
 #include "gridless/chips/slice.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "gridless/base/check.h"
@@ -30,6 +31,30 @@ DeviceCoordinates Slice::coordinates(int device) const {
 
 int Slice::device(const DeviceCoordinates& at) const {
   return 2 * (at.x + shape[0] * (at.y + shape[1] * at.z)) + at.core;
+}
+
+bool Slice::wraps() const {
+  return std::ranges::all_of(shape, [](int side) { return side % 4 == 0; });
+}
+
+std::vector<int> Slice::core_order(int n) const {
+  GRIDLESS_CHECK(n >= 0 && n <= cores(), "{} cores of {}", n, cores());
+  // Sides from the one that changes fastest to the slowest. A side of two goes last: the snake then
+  // ends beside its start.
+  std::array<int, 3> axes = {0, 1, 2};
+  std::ranges::stable_sort(axes, [&](int a, int b) { return shape[a] != 2 && shape[b] == 2; });
+  std::vector<int> out;
+  for (int core = 0; core < n; ++core) {
+    std::array<int, 3> at{};
+    int chip = core / 2;
+    for (const int axis : axes) {
+      at[axis] = chip % shape[axis];
+      chip /= shape[axis];  // rounds of this axis so far: every other one runs backwards
+      if (chip % 2 == 1) at[axis] = shape[axis] - 1 - at[axis];
+    }
+    out.push_back(device({.x = at[0], .y = at[1], .z = at[2], .core = core % 2}));
+  }
+  return out;
 }
 
 Result<Slice> parse_slice(std::string_view name) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gridless/base/error.h"
 
@@ -29,6 +30,15 @@ struct Slice {
   // 1).
   DeviceCoordinates coordinates(int device) const;
   int device(const DeviceCoordinates& at) const;
+  // The links of a side close to a ring only when every side is a multiple of four chips.
+  bool wraps() const;
+
+  // The device that runs core c of a program, for its cores 0 .. n-1. Cores 2k and 2k+1 are on one
+  // chip, and the chips follow each other along links: a snake through the box (a reflected Gray
+  // code over the coordinates, whose ids the compiler can compute with a few exclusive ors). For
+  // the whole slice the last chip is a neighbour of the first too, if a side is two or the slice
+  // wraps.
+  std::vector<int> core_order(int n) const;
 
   bool operator==(const Slice&) const = default;
 };

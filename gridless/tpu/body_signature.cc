@@ -124,7 +124,8 @@ Diagnostics match_signature(std::string_view body, std::string_view body_file, C
   const std::vector<BodyArgument> arguments = body_arguments(body);
   if (arguments.empty()) return {};
   const SourceLoc where(std::string(body_file), line_of(body, first_block(body)), 0);
-  const size_t wanted = spec.operands.size() + spec.results.size();
+  const std::vector<int> results = kernel_results(spec);
+  const size_t wanted = spec.operands.size() + results.size();
   const auto first = std::find_if(arguments.begin(), arguments.end(),
                                   [](const BodyArgument& a) { return a.is_memref; });
   const auto memrefs = static_cast<size_t>(arguments.end() - first);
@@ -139,19 +140,19 @@ Diagnostics match_signature(std::string_view body, std::string_view body_file, C
   if (memrefs < wanted) {
     complain(
         fmt::format("the call has {} operands and {} results, but the kernel takes only {} refs",
-                    spec.operands.size(), spec.results.size(), memrefs));
+                    spec.operands.size(), results.size(), memrefs));
     return out;
   }
   const bool grid = first != arguments.begin();
   for (size_t i = 0; i < wanted; ++i) {
     const bool is_operand = i < spec.operands.size();
-    OperandSpec& call = is_operand ? spec.operands[i] : spec.results[i - spec.operands.size()];
+    const size_t number = is_operand ? i : static_cast<size_t>(results[i - spec.operands.size()]);
+    OperandSpec& call = is_operand ? spec.operands[number] : spec.results[number];
     const BodyArgument& argument = first[static_cast<ptrdiff_t>(i)];
     if (!grid && (argument.shape != call.shape || !same_type(argument.dtype, call.dtype))) {
       complain(fmt::format(
-          "{} {} is {} in the call and {} in the kernel", is_operand ? "operand" : "result",
-          is_operand ? i : i - spec.operands.size(), shape_text(call.shape, call.dtype),
-          shape_text(argument.shape, argument.dtype)));
+          "{} {} is {} in the call and {} in the kernel", is_operand ? "operand" : "result", number,
+          shape_text(call.shape, call.dtype), shape_text(argument.shape, argument.dtype)));
     }
     if (call.space == Space::kAny && argument.space == "hbm") call.space = Space::kHbm;
   }

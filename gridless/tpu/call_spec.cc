@@ -24,6 +24,15 @@ const std::map<std::string_view, int>& type_bits() {
 
 std::string_view space_name(Space space) { return kSpaceNames[static_cast<size_t>(space)]; }
 
+std::vector<int> kernel_results(const CallSpec& spec) {
+  std::vector<int> out;
+  for (int i = 0; i < std::ssize(spec.results); ++i) {
+    const auto through = [&](const Alias& a) { return a.result == i && a.through_operand; };
+    if (std::ranges::none_of(spec.aliases, through)) out.push_back(i);
+  }
+  return out;
+}
+
 Result<int64_t> byte_size(const OperandSpec& operand) {
   const auto bits = type_bits().find(operand.dtype);
   if (bits == type_bits().end()) {

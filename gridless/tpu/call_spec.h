@@ -32,6 +32,8 @@ struct OperandSpec {
 struct Alias {
   int result = 0;
   int operand = 0;
+  // The kernel has no argument for the result and writes through the operand (in_place.h).
+  bool through_operand = false;
 };
 
 struct CallSpec {
@@ -50,6 +52,9 @@ struct CallSpec {
   bool bounds_checks = true;
   bool semaphore_checks = true;
 };
+
+// The results that the kernel has an argument for, in order: those not written through an operand.
+std::vector<int> kernel_results(const CallSpec& spec);
 
 // Bytes of one core's operand, unpadded: the packed size, sub-byte types rounded up as a whole.
 Result<int64_t> byte_size(const OperandSpec& operand);

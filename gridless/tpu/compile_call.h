@@ -27,7 +27,7 @@ struct CompiledCall {
 };
 
 // `body` is Mosaic MLIR text (stable_mosaic or plain dialect form), `body_file` its name in
-// messages. The call's cores are the first spec.cores devices of `slice`. A call that does not fit
+// messages. The call's cores run on the devices of Slice::core_order(). A call that does not fit
 // its body, or a program that libtpu refuses, is a result with diagnostics and without `compiled`.
 Result<CompiledCall> compile_call(Compiler& compiler, CallSpec spec, std::string body,
                                   std::string body_file, const chips::Slice& slice);

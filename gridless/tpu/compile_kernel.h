@@ -15,7 +15,8 @@ CallSpec call_spec(const ir::Call& call);
 
 // Prints the module at the version every libtpu takes, with the source locations of its ops, so
 // that what libtpu refuses is reported at the C++ line that built the op.
-Result<CompiledCall> compile_kernel(Compiler& compiler, const ir::Program& program,
+// State that only its own core touches is updated without a copy (in_place.h).
+Result<CompiledCall> compile_kernel(Compiler& compiler, ir::Program program,
                                     const chips::Slice& slice);
 
 }  // namespace gridless::tpu

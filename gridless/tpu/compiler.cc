@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <numeric>
 #include <utility>
 
 #include "gridless/bundles/analysis.h"
@@ -101,12 +100,11 @@ Result<void> Compiler::ensure_worker() {
 
 Result<Outcome> Compiler::attempt(const CompileJob& job) {
   TRY_VOID(ensure_worker());
-  std::vector<int> devices(static_cast<size_t>(job.cores));
-  std::iota(devices.begin(), devices.end(), 0);
-  auto answer = worker_->exchange(
-      encode_frame({{"slice", job.slice.name()}, {"device_ids", devices}, {"flags", job.flags}},
-                   job.stablehlo),
-      options_.time_limit);
+  auto answer = worker_->exchange(encode_frame({{"slice", job.slice.name()},
+                                                {"device_ids", job.slice.core_order(job.cores)},
+                                                {"flags", job.flags}},
+                                               job.stablehlo),
+                                  options_.time_limit);
   if (auto* death = std::get_if<WorkerProcess::Death>(&answer)) {
     worker_.reset();
     return std::move(*death);

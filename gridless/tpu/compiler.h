@@ -26,7 +26,7 @@ struct CompileJob {
   std::string stablehlo;  // see stablehlo_text()
   std::string body_file;  // named in diagnostics for places in the body text itself
   chips::Slice slice;
-  int cores = 1;                             // the first `cores` devices of the slice, in id order
+  int cores = 1;                             // on the devices of Slice::core_order()
   std::map<std::string, std::string> flags;  // libtpu flags for this job only
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "gridless/base/check.h"
 #include "gridless/base/sha256.h"
@@ -36,8 +35,6 @@ Json operand_list(const std::vector<OperandSpec>& list) {
 
 Json manifest(const CompiledCall& call, std::string_view gridless_version) {
   const Compiled& compiled = *call.result.compiled;
-  std::vector<int> devices(static_cast<size_t>(call.spec.cores));
-  std::iota(devices.begin(), devices.end(), 0);
   Json aliases = Json::array();
   for (const Alias& alias : call.spec.aliases) {
     aliases.push_back({{"result", alias.result}, {"operand", alias.operand}});
@@ -46,7 +43,7 @@ Json manifest(const CompiledCall& call, std::string_view gridless_version) {
               {"kernel", call.spec.kernel_name},
               {"slice", call.slice.name()},
               {"cores", call.spec.cores},
-              {"device_ids", devices},
+              {"device_ids", call.slice.core_order(call.spec.cores)},
               {"executable", file_entry(kExecutable, compiled.executable)},
               {"program", file_entry(kProgram, call.stablehlo)}};
   if (!call.body.empty()) {
@@ -100,7 +97,11 @@ std::string report(const CompiledCall& call) {
   out += operand_lines("operand", call.spec.operands);
   out += operand_lines("result", call.spec.results);
   if (m.temporary > 0 && !call.body.empty()) {
-    out += "note: temporary memory means that XLA copies operands before or after the kernel\n";
+    out +=
+        call.spec.has_communication
+            ? "note: temporary memory holds the results until the kernel is over, since peers may "
+              "write to them\n"
+            : "note: temporary memory means that XLA copies operands before or after the kernel\n";
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -86,9 +87,26 @@ std::string defined(std::string_view name, size_t n) {
   return n == 1 ? fmt::format("{} = ", name) : fmt::format("{}:{} = ", name, n);
 }
 
-std::string aliases(const CallSpec& spec) {
-  return each<Alias>(spec.aliases, [&](const Alias& alias, size_t) {
-    const std::string index = spec.results.size() == 1 ? "" : fmt::format("{}", alias.result);
+// The call as the kernel sees it: without the results that it writes through operands.
+struct KernelCall {
+  explicit KernelCall(const CallSpec& spec) : numbers(kernel_results(spec)) {
+    for (const int i : numbers) results.push_back(spec.results[i]);
+    for (const Alias& alias : spec.aliases) {
+      if (!alias.through_operand) aliases.push_back({position(alias.result), alias.operand});
+    }
+  }
+  int position(int result) const {  // among the kernel's; the result is one of them
+    return static_cast<int>(std::ranges::find(numbers, result) - numbers.begin());
+  }
+
+  std::vector<int> numbers;  // of `results` among the program's
+  std::vector<OperandSpec> results;
+  std::vector<Alias> aliases;
+};
+
+std::string aliases(const KernelCall& kernel) {
+  return each<Alias>(kernel.aliases, [&](const Alias& alias, size_t) {
+    const std::string index = kernel.results.size() == 1 ? "" : fmt::format("{}", alias.result);
     return fmt::format(
         "#stablehlo.output_operand_alias<output_tuple_indices = [{}], operand_index = {}, "
         "operand_tuple_indices = []>",
@@ -96,23 +114,39 @@ std::string aliases(const CallSpec& spec) {
   });
 }
 
+// What the program returns: results of the call, and operands that the kernel wrote through.
+std::string returned_names(const CallSpec& spec, std::string_view operand_prefix) {
+  const KernelCall kernel(spec);
+  return each<OperandSpec>(spec.results, [&](const OperandSpec&, size_t i) {
+    for (const Alias& alias : spec.aliases) {
+      if (alias.result == static_cast<int>(i) && alias.through_operand) {
+        return fmt::format("{}{}", operand_prefix, alias.operand);
+      }
+    }
+    return kernel.results.size() == 1
+               ? "%call"
+               : fmt::format("%call#{}", kernel.position(static_cast<int>(i)));
+  });
+}
+
 std::string custom_call(const CallSpec& spec, std::string_view body, const std::string& arguments) {
+  const KernelCall kernel(spec);
   const auto layouts = [](const std::vector<OperandSpec>& list) {
     return each<OperandSpec>(list, [](const OperandSpec& o, size_t) { return layout(o); });
   };
   std::string attributes =
       fmt::format("backend_config = \"{}\"", escape(backend_config(spec, body)));
   // Without it XLA may drop a call whose results nobody uses: one that only talks to other cores.
-  if (spec.has_communication || spec.results.empty()) attributes += ", has_side_effect = true";
+  if (spec.has_communication || kernel.results.empty()) attributes += ", has_side_effect = true";
   attributes += fmt::format(", kernel_name = \"{}\", operand_layouts = [{}]",
                             escape(spec.kernel_name), layouts(spec.operands));
-  if (!spec.aliases.empty())
-    attributes += fmt::format(", output_operand_aliases = [{}]", aliases(spec));
-  attributes += fmt::format(", result_layouts = [{}]", layouts(spec.results));
+  if (!kernel.aliases.empty())
+    attributes += fmt::format(", output_operand_aliases = [{}]", aliases(kernel));
+  attributes += fmt::format(", result_layouts = [{}]", layouts(kernel.results));
   // The location names the kernel in libtpu's reports and dump files.
   return fmt::format("{}stablehlo.custom_call @tpu_custom_call({}) {{{}}} : ({}) -> {} loc(\"{}\")",
-                     defined("%call", spec.results.size()), arguments, attributes,
-                     types(spec.operands), result_types(spec.results), escape(spec.kernel_name));
+                     defined("%call", kernel.results.size()), arguments, attributes,
+                     types(spec.operands), result_types(kernel.results), escape(spec.kernel_name));
 }
 
 // The attributes of @main's argument or result. The layout is pinned to row-major, which is what
@@ -153,9 +187,9 @@ std::string single(const CallSpec& spec, std::string_view body) {
   std::string out = fmt::format("  func.func public @main({}) -> ({}) {{\n", main_arguments(spec),
                                 main_results(spec));
   out += "    " + custom_call(spec, body, argument_names(spec, "%arg")) + "\n";
-  out += n == 0
-             ? "    return\n"
-             : fmt::format("    return {} : {}\n", result_names("%call", n), types(spec.results));
+  out += n == 0 ? "    return\n"
+                : fmt::format("    return {} : {}\n", returned_names(spec, "%arg"),
+                              types(spec.results));
   return out + "  }\n";
 }
 
@@ -177,7 +211,7 @@ std::string manual(const CallSpec& spec, std::string_view body) {
       }));
   out += "      " + custom_call(spec, body, argument_names(spec, "%shard")) + "\n";
   out += n == 0 ? "      sdy.return\n"
-                : fmt::format("      sdy.return {} : {}\n", result_names("%call", n),
+                : fmt::format("      sdy.return {} : {}\n", returned_names(spec, "%shard"),
                               types(spec.results));
   out += fmt::format("    }} : ({}) -> {}\n", types(spec.operands, spec.cores),
                      result_types(spec.results, spec.cores));
@@ -206,10 +240,11 @@ std::string backend_config(const CallSpec& spec, std::string_view body) {
   Json results = Json::array(), operands = Json::array();
   const auto color = [](Space space) { return space == Space::kHbm ? 0 : 1; };
   const auto pinned = [](Space space) { return space == Space::kHbm || space == Space::kVmem; };
-  for (size_t i = 0; i < spec.results.size(); ++i) {
-    if (!pinned(spec.results[i].space)) continue;
-    Json entry = {{"color", color(spec.results[i].space)}};
-    if (spec.results.size() > 1) entry["shape_index"] = Json::array({i});
+  const KernelCall kernel(spec);
+  for (size_t i = 0; i < kernel.results.size(); ++i) {
+    if (!pinned(kernel.results[i].space)) continue;
+    Json entry = {{"color", color(kernel.results[i].space)}};
+    if (kernel.results.size() > 1) entry["shape_index"] = Json::array({i});
     results.push_back(entry);
   }
   for (size_t i = 0; i < spec.operands.size(); ++i) {

@@ -5,7 +5,8 @@
 // "core", and the call sits in a manual computation over that mesh, where it sees its own shard. So
 // every buffer of a device has exactly the kernel's shape. (A separate leading axis, as JAX's
 // shard_map writes it, costs copies: libtpu lays a 1x100000 array out differently from a 100000
-// one.) Aliased operands are donated: the caller's buffer becomes the result.
+// one.) Aliased operands are donated: the caller's buffer becomes the result. Where the kernel
+// writes through its operand, the program returns the operand itself.
 #pragma once
 
 #include <string>

@@ -17,10 +17,10 @@ TEST(GalleryOnTpu, LibtpuTakesEveryLesson) {
   tpu::Compiler compiler(tpu::CompilerOptions{.libtpu = *libtpu});
   for (const Lesson& lesson : lessons()) {
     SCOPED_TRACE(lesson.name);
-    const Built built = lesson.build(*lesson.with());
+    Built built = lesson.build(*lesson.with());
     ASSERT_TRUE(built) << to_string(built.error());
     const auto slice = chips::smallest_slice(built->call.cores);
-    const auto call = tpu::compile_kernel(compiler, *built, *slice);
+    const auto call = tpu::compile_kernel(compiler, std::move(*built), *slice);
     ASSERT_TRUE(call) << call.error().message;
     EXPECT_TRUE(call->result.compiled) << to_string(call->result.diagnostics);
   }

@@ -164,9 +164,9 @@ TEST(EveryOp, IsTakenByLibtpu) {
   if (!libtpu) GTEST_SKIP() << libtpu.error().message;
   tpu::Compiler compiler(tpu::CompilerOptions{.libtpu = *libtpu});
   for (const auto& [name, build] : kPrograms) {
-    const Program program = build();
+    Program program = build();
     ASSERT_TRUE(program) << name;
-    const auto call = tpu::compile_kernel(compiler, *program, *chips::smallest_slice(1));
+    const auto call = tpu::compile_kernel(compiler, std::move(*program), *chips::smallest_slice(1));
     ASSERT_TRUE(call) << call.error().message;
     EXPECT_TRUE(call->result.compiled) << name << ": " << to_string(call->result.diagnostics);
   }
