@@ -5,7 +5,7 @@
 
 #include "apps/common.h"
 #include "apps/inspect.h"
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 #include "gridless/base/mapped_file.h"
 #include "gridless/weights/checkpoint.h"
 #include "gridless/weights/summary.h"
@@ -69,8 +69,7 @@ Result<json> file_tokenizer(const std::string& directory) {
     const std::string path = (fs::path(directory) / name).string();
     const auto text = read_text_file(path);
     if (!text) return json();
-    TRY_VOID(check_json_depth(*text, path));
-    return json::parse(*text, nullptr, false);
+    return parse_json(*text, path);
   };
   std::error_code ignored;
   json out = json::object();

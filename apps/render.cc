@@ -6,7 +6,7 @@
 
 #include "apps/commands.h"
 #include "apps/common.h"
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 #include "gridless/models/registry.h"
 #include "gridless/text/text_model.h"
 
@@ -24,9 +24,7 @@ struct Arguments {
 // A file with the list itself, or with a request that has the list as its member `key`.
 Result<Json> read_list(const std::string& path, const char* key) {
   TRY(const std::string text, read_text(path));
-  TRY_VOID(check_json_depth(text, path));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return input_error("{} is not valid JSON", path);
+  TRY(Json json, parse_json<Json>(text, path));
   if (json.is_object() && json.contains(key)) return Json(json[key]);
   if (!json.is_array())
     return input_error("{} holds neither a list nor an object with \"{}\"", path, key);

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 #include "gridless/base/mapped_file.h"
 
 namespace gridless::decode {
@@ -43,8 +43,7 @@ Result<std::vector<int32_t>> end_tokens(const weights::Checkpoint& checkpoint,
     std::error_code ignored;
     if (std::filesystem::is_regular_file(file, ignored)) {
       if (const auto text = read_text_file(file.string())) {
-        TRY_VOID(check_json_depth(*text, file.string()));
-        const auto config = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+        TRY(const auto config, parse_json(*text, file.string()));
         if (config.is_object()) add(ids, config);
       }
     }

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 
 namespace gridless::ir {
 namespace {
@@ -144,8 +144,7 @@ Result<void> validate(const Call& call) {
 }
 
 Result<Call> parse_call_json(std::string_view text) {
-  TRY_VOID(check_json_depth(text, "call.json"));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  TRY(const Json json, parse_json(text, "call.json"));
   if (!json.is_object()) return input_error("call.json is not a JSON object");
   try {  // nlohmann reports missing keys and wrong kinds by exceptions; they end here
     return read(json);

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gridless/base/base64.h"
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 #include "gridless/ir/bytecode.h"
 #include "gridless/ir/call_json.h"
 #include "gridless/ir/text.h"
@@ -186,14 +186,13 @@ std::expected<Program, Diagnostics> read_jax_program(std::string_view text, std:
   const Attr* backend = find(custom->attrs, "backend_config");
   const std::string backend_text =
       backend && backend->kind() == AttrKind::kString ? (*backend)->text : std::string();
-  if (auto ok = check_json_depth(backend_text, "the backend_config of the tpu_custom_call"); !ok)
-    return std::unexpected(fault(where, ok.error().message));
-  const Json config = Json::parse(backend_text, nullptr, /*allow_exceptions=*/false);
+  const auto parsed = parse_json(backend_text, "the backend_config of the tpu_custom_call");
+  if (!parsed) return std::unexpected(fault(where, parsed.error().message));
+  const Json& config = *parsed;
   const auto inner = config.is_object() ? config.find("custom_call_config") : config.end();
   if (!config.is_object() || inner == config.end() || !inner->is_object())
-    return std::unexpected(fault(where,
-                                 "the backend_config of the tpu_custom_call is not JSON with "
-                                 "a custom_call_config"));
+    return std::unexpected(
+        fault(where, "the backend_config of the tpu_custom_call has no custom_call_config"));
   auto call = read_call(*custom, text, config);
   if (!call) return std::unexpected(fault(where, std::move(call.error().message)));
   const std::string body = payload(*inner, "body");

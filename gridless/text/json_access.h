@@ -5,19 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "gridless/base/error.h"
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 
 namespace gridless::text {
 
 using Json = nlohmann::json;
-
-inline Result<Json> parse_json(std::string_view text, std::string_view what) {
-  TRY_VOID(check_json_depth(text, what));
-  Json out = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (out.is_discarded()) return input_error("{} is not valid JSON", what);
-  return out;
-}
 
 // The member `key`, or null when there is none (or `object` is no object).
 inline const Json& member(const Json& object, const char* key) {

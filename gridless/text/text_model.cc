@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 #include "gridless/base/mapped_file.h"
 
 namespace gridless::text {
@@ -190,8 +190,7 @@ Result<ChatModel> load_chat_model(const std::string& path) {
   std::string source, origin = files.jinja;
   if (!files.config.empty()) {
     TRY(const std::string text, read_text_file(files.config));
-    TRY_VOID(check_json_depth(text, files.config));
-    const Json config = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    TRY(const Json config, parse_json<Json>(text, files.config));
     if (!config.is_object()) return input_error("{} is not a JSON object", files.config);
     source = from_config(config, out.special_tokens);
     if (origin.empty() && !source.empty()) origin = files.config;

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 #include "gridless/weights/gguf_names.h"
 #include "gridless/weights/safetensors.h"
 
@@ -157,8 +157,7 @@ Result<void> Checkpoint::read_config() {
   const std::string file = (fs::path(directory_) / "config.json").string();
   if (!is_file(file)) return {};
   TRY(const std::string text, read_text_file(file));
-  TRY_VOID(check_json_depth(text, file));
-  nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  TRY(nlohmann::json parsed, parse_json(text, file));
   if (!parsed.is_object()) return input_error("{}: not a JSON object: fetch it again", file);
   config_ = std::make_shared<const nlohmann::json>(std::move(parsed));
   return {};

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "gridless/base/check.h"
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 
 namespace gridless::weights {
 namespace {
@@ -18,7 +18,7 @@ using nlohmann::json;
 constexpr uint64_t kLargestHeader = 100'000'000;
 
 // Parses JSON, refusing what the JSON library would quietly accept: a key that appears twice.
-Result<json> parse_json(std::string_view text, std::string_view what) {
+Result<json> parse_object(std::string_view text, std::string_view what) {
   TRY_VOID(check_json_depth(text, what));
   std::vector<std::set<std::string>> seen;  // the keys of each open object
   std::string twice;
@@ -109,7 +109,7 @@ Result<Safetensors> Safetensors::parse(ByteView bytes) {
   const std::string_view text(reinterpret_cast<const char*>(rest.data()), length);
   if (!text.starts_with('{'))
     return input_error("the header does not start with '{{': not a safetensors file");
-  TRY(const json header, parse_json(text, "the header"));
+  TRY(const json header, parse_object(text, "the header"));
 
   Safetensors out;
   const ByteView data = rest.subspan(length);
@@ -137,7 +137,7 @@ const TensorView* Safetensors::find(std::string_view name) const {
 }
 
 Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view text) {
-  TRY(const json index, parse_json(text, "the index"));
+  TRY(const json index, parse_object(text, "the index"));
   const auto weight_map = index.find("weight_map");
   if (weight_map == index.end() || !weight_map->is_object())
     return input_error("the index has no 'weight_map' object: fetch it again");

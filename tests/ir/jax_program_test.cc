@@ -143,7 +143,7 @@ TEST(JaxProgram, ErrorsNameTheLineAndWhatToDo) {
               HasSubstr("row-major"));
   EXPECT_THAT(error_of(replaced(good, "\\22body\\22", "\\22bodi\\22")), HasSubstr("no body"));
   EXPECT_THAT(error_of(replaced(good, "backend_config = \"{", "backend_config = \"")),
-              HasSubstr("not JSON"));
+              HasSubstr("not valid JSON: line 1, column "));
   EXPECT_THAT(error_of(replaced(good, "mhlo.num_partitions = 1", "mhlo.num_partitions = 0")),
               HasSubstr("num_partitions"));
   // Locations of another body.

@@ -82,7 +82,8 @@ TEST_F(TextModel, ErrorsNameTheFile) {
                             ": chat template line 1: expected an expression, found '%}'");
   write("tokenizer.json", "{");
   EXPECT_EQ(load_tokenizer(directory_.string()).error().message,
-            (directory_ / "tokenizer.json").string() + ": tokenizer.json is not valid JSON");
+            (directory_ / "tokenizer.json").string() +
+                ": tokenizer.json is not valid JSON: it ends too early, after 1 bytes");
 }
 
 // The real model, where it has been fetched: its own template and vocabulary from GGUF metadata.

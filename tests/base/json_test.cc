@@ -1,4 +1,4 @@
-#include "gridless/base/json_depth.h"
+#include "gridless/base/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,6 +37,23 @@ TEST(JsonDepth, BracketsInStringsDoNotCount) {
   EXPECT_FALSE(check_json_depth("[\"\\\\\", " + many + "\"]", "f.json"));  // an escaped backslash
   EXPECT_TRUE(check_json_depth("\"\\", "f.json"));                         // cut in an escape
   EXPECT_TRUE(check_json_depth("", "f.json"));
+}
+
+TEST(Json, SaysWhereItIsWrong) {
+  const auto error = [](std::string_view text) {
+    const auto parsed = parse_json(text, "f.json");
+    return parsed ? "accepted" : parsed.error().message;
+  };
+  EXPECT_EQ(error("{\"a\": [1, 2]}"), "accepted");
+  EXPECT_THAT(error("{\n  \"a\": 1,\n  \"b\": x\n}"),
+              HasSubstr("f.json is not valid JSON: line 3, column 8"));
+  EXPECT_THAT(error("nope"), HasSubstr("line 1, column 2"));
+  EXPECT_THAT(error("{} {}"), HasSubstr("line 1, column 4"));
+  EXPECT_THAT(error("[1, 2"), HasSubstr("it ends too early, after 5 bytes"));
+  EXPECT_THAT(error(""), HasSubstr("it ends too early, after 0 bytes"));
+  EXPECT_THAT(error("[1e999]"), HasSubstr("f.json is not valid JSON"));
+  EXPECT_THAT(error("\"\xff\""), HasSubstr("line 1, column 2"));
+  EXPECT_THAT(error(nested(kJsonDepth + 1)), HasSubstr("deeper than 512 levels"));
 }
 
 }  // namespace
