@@ -60,13 +60,12 @@ Result<Checkpoint> Checkpoint::open(const std::string& path) {
     } else if (path.ends_with(".safetensors")) {
       TRY_VOID(out.open_safetensors(path));
       TRY_VOID(out.read_config());
-    } else if (!is_file(path)) {
+    } else if (std::error_code ignored; !fs::exists(path, ignored)) {
       return input_error("{}: no such file or directory", path);
     } else {
       return input_error(
           "{}: not a checkpoint: give a directory with safetensors and config.json, a .safetensors "
-          "or "
-          "a .gguf file",
+          "or a .gguf file",
           path);
     }
   }
