@@ -15,6 +15,7 @@
 #include "apps/exec_tensors.h"
 #include "apps/kernel_target.h"
 #include "apps/model_target.h"
+#include "apps/source_tensors.h"
 #include "apps/step_tables.h"
 #include "apps/target.h"
 #include "kernels/gallery.h"
@@ -32,7 +33,7 @@ struct Arguments {
   std::string schedule_out;
   std::string wait_for_out;
   int cores = 0;
-  int seeds = 1;
+  int seeds = 0;  // 0: one, or every pattern of the named scalar sources
   int64_t max_steps = emulate::CheckOptions().max_steps;
   bool scalars_only = false;
   bool json = false;
@@ -40,6 +41,13 @@ struct Arguments {
 
 // Operands beyond this, all cores together, are checked without values unless they are given.
 constexpr int64_t kMostMadeUpBytes = int64_t{1} << 28;
+
+// More than anybody wants made up.
+bool too_large_for_values(const ir::Call& call, int cores) {
+  int64_t bytes = 0;
+  for (const ir::CallArg& a : call.operands) bytes += emulate::tensor_bytes(a);
+  return bytes > kMostMadeUpBytes / cores;
+}
 
 // A gallery kernel brings inputs of its own; other kernels may have a file of them.
 Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int cores, int seed) {
@@ -53,6 +61,7 @@ Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int c
     if (fs::exists(beside)) return read_operands(beside.string(), call, cores, /*some=*/true);
     return out;
   }
+  if (too_large_for_values(call, cores)) return out;
   TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
   std::map<std::string, std::string> keys = target.keys;
   for (const kernels::Option& o : lesson->options)
@@ -144,10 +153,33 @@ Result<ir::Program> load(const Arguments& args) {
   return load_kernel(args.target, args.call, args.cores);
 }
 
-bool too_large_for_values(const ir::Call& call, int cores) {
-  int64_t bytes = 0;
-  for (const ir::CallArg& a : call.operands) bytes += emulate::tensor_bytes(a);
-  return bytes > kMostMadeUpBytes / cores;
+// With several seeds, the first run that is not clean is the answer, else the first without proof.
+Result<CheckReport> check_seeds(const Arguments& args, const ir::Program& program, int cores,
+                                bool scalars_only) {
+  const std::vector<ir::Source> sources = ir::sources(program.module);
+  std::optional<emulate::SourceValues> given;
+  if (!args.inputs.empty()) {
+    TRY(given, read_sources(args.inputs, sources, cores));
+  }
+  const bool patterns = scalars_only && !sources.empty() && !given;
+  const int seeds = args.seeds > 0 ? args.seeds : patterns ? emulate::SourceValues::kPatterns : 1;
+  std::optional<CheckReport> answer;
+  double seconds = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    TRY(const CallBytes operands, operands_of(args, program.call, cores, seed));
+    const std::vector<std::span<const std::byte>> views(operands.begin(), operands.end());
+    if (patterns) given = emulate::SourceValues::of_seed(seed);
+    TRY(CheckReport checked, emulate::check(program.module, program.call, cores, views,
+                                            {.max_steps = args.max_steps,
+                                             .scalars_only = scalars_only,
+                                             .sources = given ? &*given : nullptr}));
+    seconds += checked.seconds;
+    const bool clean = checked.clean();
+    if (!answer || answer->certificate || !clean) answer = std::move(checked);
+    if (!clean) break;
+  }
+  answer->seconds = seconds;
+  return std::move(*answer);
 }
 
 int run(const Arguments& args) {
@@ -155,20 +187,8 @@ int run(const Arguments& args) {
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
   const bool scalars_only = args.scalars_only || too_large_for_values(program->call, cores);
-  // With several seeds, the first run that is not clean is the answer.
-  std::optional<CheckReport> answer;
-  for (int seed = 1; seed <= args.seeds; ++seed) {
-    const auto operands = operands_of(args, program->call, cores, seed);
-    if (!operands) return report(operands.error());
-    const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
-    auto checked = emulate::check(program->module, program->call, cores, views,
-                                  {.max_steps = args.max_steps, .scalars_only = scalars_only});
-    if (!checked) return report(checked.error());
-    const bool proved = checked->certificate && (!answer || answer->certificate);
-    answer = std::move(*checked);
-    answer->certificate = proved;
-    if (!answer->clean()) break;
-  }
+  auto answer = check_seeds(args, *program, cores, scalars_only);
+  if (!answer) return report(answer.error());
   if (!args.schedule_out.empty()) {
     const emulate::Schedule* schedule = schedule_of(*answer);
     const auto written = write_file(
@@ -209,15 +229,16 @@ void add_check(CLI::App& app, int& exit_code) {
       ->add_option(
           "--scalars,--inputs", args->inputs,
           "Values of operands (some or all): tensors in0, in1, ... or by their names; "
-          "default: the data.safetensors beside the body. Without values, tables are zeros")
+          "default: the data.safetensors beside the body. Without values, tables are zeros. "
+          "And of named scalar sources, by their names")
       ->option_text("FILE.safetensors");
   command
       ->add_option(
           "--seeds", args->seeds,
           "Sets of inputs to check, one after another: a gallery kernel's own, a model's row "
-          "tables")
+          "tables, and in runs of scalars only the patterns of named scalar sources. Default: 1, "
+          "or all 8 patterns")
       ->check(CLI::Range(1, 10000))
-      ->capture_default_str()
       ->option_text("N");
   command->add_option("--max-steps", args->max_steps, "Instructions of all cores, at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))

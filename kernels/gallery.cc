@@ -64,6 +64,8 @@ std::span<const Lesson> lessons() {
       lesson_15_all_reduce(),
       lesson_16_quantised_gemv(),
       lesson_17_in_place_state(),
+      lesson_18_named_source(),
+      lesson_19_layers(),
   };
   return all;
 }

@@ -78,5 +78,7 @@ Lesson lesson_14_barrier_and_shift();
 Lesson lesson_15_all_reduce();
 Lesson lesson_16_quantised_gemv();
 Lesson lesson_17_in_place_state();
+Lesson lesson_18_named_source();
+Lesson lesson_19_layers();
 
 }  // namespace gridless::kernels

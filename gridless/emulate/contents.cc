@@ -1,6 +1,7 @@
 #include "gridless/emulate/contents.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gridless::emulate {
 
@@ -80,16 +81,21 @@ void copy_contents(const View& src, const View& dst) {
     const Found found = inspect(*src.buffer, from);
     return mark(*dst.buffer, to, found.all_garbage ? Content::kGarbage : content_of(found.origin));
   }
+  const Content* source = src.buffer->contents.get();
+  Content* target = dst.buffer->contents.get();
+  if (src.contiguous() && dst.contiguous()) {
+    std::memmove(target + dst.offset, source + src.offset,
+                 static_cast<size_t>(src.num_elements()) * sizeof(Content));
+    return;
+  }
   std::vector<Content> taken;
   taken.reserve(static_cast<size_t>(src.num_elements()));
-  const Content* read = src.buffer->contents.get();
   from.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
-    for (int64_t k = 0; k < n; ++k) taken.push_back(read[first + k * stride]);
+    for (int64_t k = 0; k < n; ++k) taken.push_back(source[first + k * stride]);
   });
-  Content* write = dst.buffer->contents.get();
   size_t next = 0;
   to.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
-    for (int64_t k = 0; k < n; ++k) write[first + k * stride] = taken[next++];
+    for (int64_t k = 0; k < n; ++k) target[first + k * stride] = taken[next++];
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "gridless/emulate/codec.h"
 #include "gridless/emulate/core_ops.h"
+#include "gridless/emulate/source_run.h"
 
 namespace gridless::emulate {
 
@@ -152,6 +153,15 @@ Step CoreOps::CfAssert(const ir::Op& op) {
         fmt::format("assertion failed on core {}: {}", core.id, op.text_attr("msg")));
 }
 
+// A named scalar source; other regions are flattened. Operands: the value, its indices.
+Step CoreOps::TpuRegion(const ir::Op& op) {
+  const Shape index = indices(1, args.size());
+  for (size_t k = 0; k < args.size(); ++k)
+    frame.slots[static_cast<size_t>(frame.program->results(*instr)[k])] = *args[k];
+  if (machine.sources) set(RtValue(machine.sources->give(op, core.id, index, scalar(*args[0]))));
+  return Step::kNext;
+}
+
 // Time and traces have no values.
 Step CoreOps::TpuDelay(const ir::Op&) { return Step::kNext; }
 Step CoreOps::TpuTraceStart(const ir::Op&) { return Step::kNext; }
@@ -173,7 +183,6 @@ GRIDLESS_FLATTENED(ScfIf)
 GRIDLESS_FLATTENED(ScfWhile)
 GRIDLESS_FLATTENED(ScfCondition)
 GRIDLESS_FLATTENED(ScfYield)
-GRIDLESS_FLATTENED(TpuRegion)
 GRIDLESS_FLATTENED(TpuYield)
 #undef GRIDLESS_FLATTENED
 

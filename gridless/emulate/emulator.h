@@ -21,6 +21,7 @@
 namespace gridless::emulate {
 
 class Recorder;
+class SourceValues;
 
 struct Options {
   // Instructions of all cores together before the run is stopped with a step_limit Diagnostic.
@@ -29,12 +30,16 @@ struct Options {
   // The rest is for the checker (check/check.h). With a recorder, deadlocks, copies in flight and
   // semaphores left over are for whoever reads its trace: the report has only what stopped the run.
   Recorder* recorder = nullptr;
+  int64_t max_events = INT64_MAX;  // that it records, all cores together; then as max_steps
   // Garbage in memory that nobody wrote; that of one site may differ (kBeyond: what loads beyond a
   // ref's end give).
   Fill fill = Fill::kPoison, other_fill = Fill::kPoison;
   static constexpr int kNone = -1, kBeyond = -2;
   int other_site = kNone;
   std::vector<bool> not_given;  // operands whose data is made up; shorter: given
+
+  // Values of named scalar sources, in place of what the program computes; null: none.
+  const SourceValues* sources = nullptr;
   // Where nobody can go on, every waiting core is given what it lacks (check/wait_for.h).
   bool past_deadlock = false;
 };
@@ -48,8 +53,9 @@ struct CoreMemory {
 
 struct Report {
   Diagnostics diagnostics;
-  bool finished = false;  // every core returned; the results are complete
-  int64_t steps = 0;      // instructions executed
+  bool finished = false;             // every core returned; the results are complete
+  int64_t steps = 0;                 // instructions executed
+  std::vector<std::string> sources;  // named scalar sources that were read, a line each
 };
 
 class Emulator {

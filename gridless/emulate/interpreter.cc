@@ -118,12 +118,16 @@ class Interpreter {
 
   void count(const Instr& in) {
     ++core_.steps;
-    if (++machine_.steps <= machine_.max_steps) [[likely]]
+    const Recorder* recorder = machine_.recorder;
+    const bool too_many = recorder && recorder->trace.events > machine_.max_events;
+    if (++machine_.steps <= machine_.max_steps && !too_many) [[likely]]
       return;
-    fault(
-        *in.op, "step_limit",
-        fmt::format("stopped after {} operations (core {} was here)", machine_.max_steps, core_.id),
-        "if the loop is meant to be that long, raise the limit of steps");
+    fault(*in.op, "step_limit",
+          fmt::format("stopped after {} {} (core {} was here)",
+                      too_many ? machine_.max_events : machine_.max_steps,
+                      too_many ? "events" : "operations", core_.id),
+          too_many ? "check fewer layers or rows, or raise the limit of events"
+                   : "if the loop is meant to be that long, raise the limit of steps");
   }
 
   Machine& machine_;

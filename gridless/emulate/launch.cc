@@ -20,8 +20,14 @@ std::span<std::byte> writable(std::span<const std::byte> s) {
 }  // namespace
 
 Launch::Launch(const Kernel& kernel, std::span<const CoreMemory> memory, const Options& options)
-    : kernel_(kernel), memory_(memory), options_(options), grids_(memory.size()) {
+    : kernel_(kernel),
+      memory_(memory),
+      options_(options),
+      sources_(options.sources, static_cast<int>(memory.size()), kernel.scalars_only()),
+      grids_(memory.size()) {
   machine_.max_steps = options.max_steps;
+  machine_.max_events = options.max_events;
+  machine_.sources = &sources_;
   machine_.recorder = options.recorder;
   machine_.scalars_only = kernel.scalars_only();
   machine_.out_of_bounds =
@@ -46,6 +52,7 @@ Report Launch::run() {
     report.diagnostics.push_back(std::move(f.diagnostic));
   }
   report.steps = machine_.steps;
+  report.sources = sources_.summary();
   if (machine_.recorder) tell_results();
   return report;
 }

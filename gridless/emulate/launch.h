@@ -9,6 +9,7 @@
 #include "gridless/emulate/emulator.h"
 #include "gridless/emulate/grid.h"
 #include "gridless/emulate/machine.h"
+#include "gridless/emulate/source_run.h"
 
 namespace gridless::emulate {
 
@@ -57,6 +58,7 @@ class Launch {
   const Kernel& kernel_;
   std::span<const CoreMemory> memory_;
   const Options& options_;
+  SourceRun sources_;
   Machine machine_;
   std::vector<std::unique_ptr<Grid>> grids_;
 };

@@ -103,8 +103,9 @@ struct Core {
   Shape grid;  // this step's place in the grid
 };
 
-class Recorder;  // recorder.h
-class Gate;      // gate.h
+class Recorder;   // recorder.h
+class Gate;       // gate.h
+class SourceRun;  // source_run.h
 
 struct Machine {
   Recorder* recorder = nullptr;        // null in plain runs
@@ -113,12 +114,14 @@ struct Machine {
   std::vector<InFlight> in_flight;     // under a gate
   int copy_parts = 1;                  // under a gate: in how many parts copies move
   Fill out_of_bounds = Fill::kPoison;  // what loads beyond a ref's end give under a recorder
+  SourceRun* sources = nullptr;        // null: sources give what the program computes
   std::vector<Core> cores;
   DmaEngine dma;
   int barrier_site = 0;
   Shape grid_bounds;
   int64_t steps = 0;
   int64_t max_steps = 0;
+  int64_t max_events = 0;  // under a recorder
 };
 
 // Runs `core` until it blocks (kBlocked), polls a semaphore or is held at a gate (kReady) or

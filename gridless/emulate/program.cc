@@ -8,6 +8,7 @@
 
 #include "gridless/emulate/fault.h"
 #include "gridless/emulate/pure_ops.h"
+#include "gridless/ir/source.h"
 
 namespace gridless::emulate {
 namespace {
@@ -91,19 +92,22 @@ class Flattener {
   // inside.
   std::vector<std::vector<int32_t>> last_uses(const ir::Block& block) {
     std::unordered_map<const ir::Value*, size_t> last;
-    for (const auto& arg : block.args) last[arg.get()] = 0;
+    for (const auto& arg : block.args)
+      if (arg->type.is_vector()) last[arg.get()] = 0;
     for (size_t k = 0; k < block.ops.size(); ++k) {
-      for (const auto& r : block.ops[k]->results) last[r.get()] = k;
+      for (const auto& r : block.ops[k]->results)
+        if (r->type.is_vector()) last[r.get()] = k;
+      if (last.empty()) continue;
       ir::walk(*block.ops[k], [&](const ir::Op& inner) {
         for (const ir::Value* v : inner.operands)
-          if (const auto it = last.find(v); it != last.end()) it->second = k;
+          if (v->type.is_vector())
+            if (const auto it = last.find(v); it != last.end()) it->second = k;
       });
     }
     std::vector<std::vector<int32_t>> out(block.ops.size());
     for (const auto& [value, k] : last) {
       const bool constant = value->op && value->op->code == OpCode::kArithConstant;
-      if (value->type.is_vector() && !constant && (!value->op || !dead(*value->op)))
-        out[k].push_back(slot(value));
+      if (!constant && (!value->op || !dead(*value->op))) out[k].push_back(slot(value));
     }
     return out;
   }
@@ -240,6 +244,10 @@ class Flattener {
   void region_op(const ir::Op& op) {
     const size_t first = p_.sites.size();
     block(op.body(), [&](const ir::Op& yield) {
+      if (ir::is_source(op)) {
+        emit(Kind::kOp, &op, slots_of(yield.operands), slots_of(op.results));
+        return;
+      }
       emit(Kind::kMove, &op, slots_of(yield.operands), slots_of(op.results));
     });
     end_scope(op, first);

@@ -10,7 +10,7 @@ Recorder::Recorder(const Kernel& kernel, int cores) : kernel_(kernel) {
   trace.cores = cores;
   trace.kernel = &kernel;
   trace.sites = static_cast<int>(kernel.sites.size());
-  trace.iterations.emplace_back();  // outside of all loops
+  trace.iterations = {0, 0};  // number 0: outside of all loops
   trace.last.assign(static_cast<size_t>(cores), 0);
   for (const Site& site : kernel.sites) {
     const bool semaphores = site.type.is_memref() && ir::is_semaphore(site.type.elem());
@@ -61,9 +61,12 @@ Code Recorder::code(const At& at) {
   }
   std::reverse(values.begin() + static_cast<std::ptrdiff_t>(first), values.end());
   int32_t& last = cores_[static_cast<size_t>(at.core.id)].iteration;
-  if (trace.iterations[static_cast<size_t>(last)] != values) {
-    last = values.empty() ? 0 : static_cast<int32_t>(trace.iterations.size());
-    if (last > 0) trace.iterations.push_back(values);
+  if (values.empty()) {
+    last = 0;
+  } else if (!std::ranges::equal(trace.counters_of(last), values)) {
+    last = static_cast<int32_t>(trace.iterations.size()) - 1;
+    trace.counters.insert(trace.counters.end(), values.begin(), values.end());
+    trace.iterations.push_back(static_cast<uint32_t>(trace.counters.size()));
   }
   return {at.instr.op, last};
 }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <unordered_map>
 
 #include "gridless/ir/verify_ops.h"
@@ -119,8 +118,9 @@ class Verifier {
       fail(op, fmt::format("{} results, has {} in the table", op.results.size(), row.results));
     if (static_cast<int>(op.regions.size()) != row.regions)
       fail(op, fmt::format("{} regions, needs {}", op.regions.size(), row.regions));
-    std::istringstream required(row.required);
-    for (std::string name; required >> name;) {
+    for (std::string_view rest = row.required; !rest.empty();) {
+      const std::string_view name = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(name.size() + 1, rest.size()));
       if (!op.find(name)) fail(op, fmt::format("requires attribute '{}'", name));
     }
     check_segments(op);

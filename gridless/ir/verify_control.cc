@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "gridless/ir/composite.h"
+#include "gridless/ir/source.h"
 #include "gridless/ir/verify_ops.h"
 
 namespace gridless::ir {
@@ -34,9 +35,10 @@ void OpVerifier::FuncFunc(const Op& op) {
               "invalid_ir", "function_type must be a function type and sym_name a string"))
     return;
   const std::vector<Type> args = types_of(op.body().args);
-  expect(op, args == type->type->inputs, "shape_mismatch",
-         fmt::format("arguments {} but function_type has {}", types_str(args),
-                     types_str(type->type->inputs)));
+  expect(op, args == type->type->inputs, "shape_mismatch", [&] {
+    return fmt::format("arguments {} but function_type has {}", types_str(args),
+                       types_str(type->type->inputs));
+  });
   yields(op, *op.body().ops.back(), 0, type->type->results, "results");
   const Attr* windows = op.find("window_params");
   if (!windows || windows->kind() != AttrKind::kArray) return;
@@ -53,28 +55,38 @@ void OpVerifier::FuncFunc(const Op& op) {
 void OpVerifier::ScfFor(const Op& op) {
   const Type t = op.operands[0]->type;
   const bool counts = t.is_scalar() && is_integer(t.elem());
-  expect(op, counts && op.operands[1]->type == t && op.operands[2]->type == t, "invalid_ir",
-         fmt::format("bounds and step must be integers of one type, got {}, {} and {}", t.str(),
-                     op.operands[1]->type.str(), op.operands[2]->type.str()));
+  expect(op, counts && op.operands[1]->type == t && op.operands[2]->type == t, "invalid_ir", [&] {
+    return fmt::format("bounds and step must be integers of one type, got {}, {} and {}", t.str(),
+                       op.operands[1]->type.str(), op.operands[2]->type.str());
+  });
   if (const auto step = constant_of(op.operands[2]))
-    expect(op, *step > 0, "invalid_ir", fmt::format("step {}", *step), "loops count upwards");
+    expect(
+        op, *step > 0, "invalid_ir", [&] { return fmt::format("step {}", *step); },
+        "loops count upwards");
   std::vector<Type> carried, args{t};
   for (size_t i = 3; i < op.operands.size(); ++i) carried.push_back(op.operands[i]->type);
   args.insert(args.end(), carried.begin(), carried.end());
-  expect(op, types_of(op.body().args) == args, "shape_mismatch",
-         fmt::format("the body takes {} but the loop gives {}", types_str(types_of(op.body().args)),
-                     types_str(args)),
-         "the counter first, then the carried values");
-  expect(op, types_of(op.results) == carried, "shape_mismatch",
-         fmt::format("carries {} but has results {}", types_str(carried),
-                     types_str(types_of(op.results))));
+  expect(
+      op, types_of(op.body().args) == args, "shape_mismatch",
+      [&] {
+        return fmt::format("the body takes {} but the loop gives {}",
+                           types_str(types_of(op.body().args)), types_str(args));
+      },
+      "the counter first, then the carried values");
+  expect(op, types_of(op.results) == carried, "shape_mismatch", [&] {
+    return fmt::format("carries {} but has results {}", types_str(carried),
+                       types_str(types_of(op.results)));
+  });
   yields(op, *op.body().ops.back(), 0, carried, "carried values");
 }
 
 void OpVerifier::ScfIf(const Op& op) {
-  expect(op, op.operands[0]->type == Type::scalar(Elem::kI1), "invalid_ir",
-         fmt::format("the condition must be an i1, got {}", op.operands[0]->type.str()),
-         "compare with arith.cmpi");
+  expect(
+      op, op.operands[0]->type == Type::scalar(Elem::kI1), "invalid_ir",
+      [&] {
+        return fmt::format("the condition must be an i1, got {}", op.operands[0]->type.str());
+      },
+      "compare with arith.cmpi");
   const bool has_else = !op.regions[1]->blocks.empty();
   expect(op, has_else || op.results.empty(), "invalid_ir", "has results but no else branch",
          "give the value of the other case");
@@ -88,30 +100,65 @@ void OpVerifier::ScfWhile(const Op& op) {
   std::vector<Type> before;
   for (const Value* v : op.operands) before.push_back(v->type);
   const std::vector<Type> after = types_of(op.results);
-  expect(op, types_of(op.body(0).args) == before, "shape_mismatch",
-         fmt::format("the condition's block takes {} but the loop starts with {}",
-                     types_str(types_of(op.body(0).args)), types_str(before)));
-  expect(op, types_of(op.body(1).args) == after, "shape_mismatch",
-         fmt::format("the body takes {} but the results are {}",
-                     types_str(types_of(op.body(1).args)), types_str(after)));
+  expect(op, types_of(op.body(0).args) == before, "shape_mismatch", [&] {
+    return fmt::format("the condition's block takes {} but the loop starts with {}",
+                       types_str(types_of(op.body(0).args)), types_str(before));
+  });
+  expect(op, types_of(op.body(1).args) == after, "shape_mismatch", [&] {
+    return fmt::format("the body takes {} but the results are {}",
+                       types_str(types_of(op.body(1).args)), types_str(after));
+  });
   yields(op, *op.body(0).ops.back(), 1, after, "results");
   yields(op, *op.body(1).ops.back(), 0, before, "loop values");
 }
 
 void OpVerifier::ScfCondition(const Op& op) {
-  expect(op, op.operands[0]->type == Type::scalar(Elem::kI1), "invalid_ir",
-         fmt::format("the condition must be an i1, got {}", op.operands[0]->type.str()));
+  expect(op, op.operands[0]->type == Type::scalar(Elem::kI1), "invalid_ir", [&] {
+    return fmt::format("the condition must be an i1, got {}", op.operands[0]->type.str());
+  });
 }
 
 void OpVerifier::TpuRegion(const Op& op) {
   expect(op, op.body().args.empty(), "invalid_ir", "a scope takes no arguments");
   for (const auto& r : op.results) {
-    expect(op, r->type.is_vector() || r->type.is_scalar(), "invalid_ir",
-           fmt::format("a scope cannot give {}", r->type.str()),
-           "memory ends with its scope: give a value, or allocate outside");
+    expect(
+        op, r->type.is_vector() || r->type.is_scalar(), "invalid_ir",
+        [&] { return fmt::format("a scope cannot give {}", r->type.str()); },
+        "memory ends with its scope: give a value, or allocate outside");
   }
   yields(op, *op.body().ops.back(), 0, types_of(op.results), "results");
   if (op.find(kCompositeAttr)) composite(op);
+  if (op.find(kSourceAttr)) source(op);
+}
+
+void OpVerifier::source(const Op& op) {
+  const auto is = [&](const char* name, AttrKind kind) {
+    const Attr* a = op.find(name);
+    return a && a->kind() == kind;
+  };
+  const bool declared = op.find(kSourceAttr)->kind() == AttrKind::kString &&
+                        is("gridless.range", AttrKind::kDenseArray) &&
+                        op.ints_attr("gridless.range").size() == 2 &&
+                        is("gridless.extents", AttrKind::kDenseArray) &&
+                        (!op.find("gridless.alike") || is("gridless.alike", AttrKind::kInt));
+  if (!expect(op, declared, "invalid_ir",
+              "a source needs a name, gridless.range and gridless.extents"))
+    return;
+  const Source s = source_of(op);
+  const std::string wrong = problem(s);
+  expect(op, wrong.empty(), "invalid_ir", wrong);
+  expect(op,
+         op.results.size() == 1 + s.extents.size() && op.body().ops.size() == 1 &&
+             std::ranges::all_of(op.results,
+                                 [](const auto& r) { return r->type == Type::scalar(Elem::kI32); }),
+         "invalid_ir", [&] {
+           return fmt::format(
+               "source {} yields its value and {} indices, all i32, and does nothing else", s.name,
+               s.extents.size());
+         });
+  const auto [it, fresh] = sources_.try_emplace(s.name, s);
+  expect(op, fresh || it->second == s, "invalid_ir",
+         [&] { return fmt::format("source {} is declared twice, differently", s.name); });
 }
 
 void OpVerifier::composite(const Op& op) {
@@ -120,8 +167,9 @@ void OpVerifier::composite(const Op& op) {
   if (!expect(op, name.kind() == AttrKind::kString && !name->text.empty(), "invalid_ir",
               "the name of a composite must be a string"))
     return;
-  expect(op, op.results.empty(), "invalid_ir", fmt::format("composite {} has results", name->text),
-         "outputs are refs");
+  expect(
+      op, op.results.empty(), "invalid_ir",
+      [&] { return fmt::format("composite {} has results", name->text); }, "outputs are refs");
   const size_t captured = captured_values(op).size();
   bool ok = order && order->kind() == AttrKind::kDenseArray && (*order)->ints.size() == captured;
   if (ok) {
@@ -131,16 +179,19 @@ void OpVerifier::composite(const Op& op) {
   }
   expect(
       op, ok, "invalid_ir",
-      fmt::format("composite {} captures {} values, but gridless.order is {}", name->text, captured,
-                  order && order->kind() == AttrKind::kDenseArray
-                      ? fmt::format("[{}]", fmt::join((*order)->ints, ", "))
-                      : "missing"),
+      [&] {
+        return fmt::format("composite {} captures {} values, but gridless.order is {}", name->text,
+                           captured,
+                           order && order->kind() == AttrKind::kDenseArray
+                               ? fmt::format("[{}]", fmt::join((*order)->ints, ", "))
+                               : "missing");
+      },
       "one number per captured value, a permutation");
 }
 
 void OpVerifier::CfAssert(const Op& op) {
   expect(op, op.operands[0]->type == Type::scalar(Elem::kI1), "invalid_ir",
-         fmt::format("asserts an i1, got {}", op.operands[0]->type.str()));
+         [&] { return fmt::format("asserts an i1, got {}", op.operands[0]->type.str()); });
 }
 
 // Terminators are checked with the op that owns them; traces carry anything.

@@ -14,20 +14,22 @@ bool dynamic(const Shape& s) { return std::ranges::find(s, kDynamic) != s.end();
 
 bool OpVerifier::ref_operand(const Op& op, const Value* v, std::string_view what) {
   return expect(op, v->type.is_memref(), "invalid_ir",
-                fmt::format("{} must be a ref, got {}", what, v->type.str()));
+                [&] { return fmt::format("{} must be a ref, got {}", what, v->type.str()); });
 }
 
 bool OpVerifier::i32_operand(const Op& op, const Value* v, std::string_view what) {
   return expect(op, v->type == Type::scalar(Elem::kI32), "invalid_ir",
-                fmt::format("{} must be an i32, got {}", what, v->type.str()));
+                [&] { return fmt::format("{} must be an i32, got {}", what, v->type.str()); });
 }
 
 bool OpVerifier::same_space_and_elem(const Op& op, Type from, Type to, bool elem) {
-  if (!expect(op, to.is_memref(), "invalid_ir", fmt::format("gives a ref, not {}", to.str())))
+  if (!expect(op, to.is_memref(), "invalid_ir",
+              [&] { return fmt::format("gives a ref, not {}", to.str()); }))
     return false;
-  return expect(op, from.space() == to.space() && (!elem || from.elem() == to.elem()), "invalid_ir",
-                fmt::format("a view of {} cannot be {}", from.str(), to.str()),
-                "a view keeps the memory space and the element type");
+  return expect(
+      op, from.space() == to.space() && (!elem || from.elem() == to.elem()), "invalid_ir",
+      [&] { return fmt::format("a view of {} cannot be {}", from.str(), to.str()); },
+      "a view keeps the memory space and the element type");
 }
 
 // A load whose value nobody uses is left over from a read-modify-write form and does no harm.
@@ -42,15 +44,20 @@ void OpVerifier::out_of_bounds(const Op& op, std::string message, std::string hi
 
 void OpVerifier::MemrefAlloca(const Op& op) {
   const Type t = op.result()->type;
-  if (!expect(op, t.is_memref(), "invalid_ir", fmt::format("allocates a ref, not {}", t.str())))
+  if (!expect(op, t.is_memref(), "invalid_ir",
+              [&] { return fmt::format("allocates a ref, not {}", t.str()); }))
     return;
-  expect(op, !dynamic(t.shape()), "invalid_ir", fmt::format("scratch of dynamic shape {}", t.str()),
-         "allocate the largest shape");
-  expect(op, t.space() == Space::kVmem || t.space() == Space::kSmem, "invalid_ir",
-         fmt::format("scratch must be in vmem or smem, got {}", t.str()),
-         "semaphores come from tpu.sem_alloc");
-  expect(op, !is_semaphore(t.elem()), "invalid_ir", fmt::format("semaphores in {}", t.str()),
-         "use tpu.sem_alloc");
+  expect(
+      op, !dynamic(t.shape()), "invalid_ir",
+      [&] { return fmt::format("scratch of dynamic shape {}", t.str()); },
+      "allocate the largest shape");
+  expect(
+      op, t.space() == Space::kVmem || t.space() == Space::kSmem, "invalid_ir",
+      [&] { return fmt::format("scratch must be in vmem or smem, got {}", t.str()); },
+      "semaphores come from tpu.sem_alloc");
+  expect(
+      op, !is_semaphore(t.elem()), "invalid_ir",
+      [&] { return fmt::format("semaphores in {}", t.str()); }, "use tpu.sem_alloc");
 }
 
 void OpVerifier::TpuSemAlloc(const Op& op) {
@@ -58,8 +65,10 @@ void OpVerifier::TpuSemAlloc(const Op& op) {
   expect(op,
          t.is_memref() && is_semaphore(t.elem()) && t.space() == Space::kSemaphore &&
              !dynamic(t.shape()),
-         "invalid_ir",
-         fmt::format("allocates semaphores of static shape in semaphore_mem, not {}", t.str()));
+         "invalid_ir", [&] {
+           return fmt::format("allocates semaphores of static shape in semaphore_mem, not {}",
+                              t.str());
+         });
 }
 
 void OpVerifier::TpuMemrefSlice(const Op& op) {
@@ -68,19 +77,25 @@ void OpVerifier::TpuMemrefSlice(const Op& op) {
   if (!same_space_and_elem(op, from, to, true)) return;
   const std::vector<Value*> starts = op.segment(1), sizes = op.segment(2);
   const auto rank = static_cast<size_t>(from.rank());
-  if (!expect(op, starts.size() == rank && to.rank() == from.rank(), "shape_mismatch",
-              fmt::format("{} starts and a result {} for {} of rank {}", starts.size(), to.str(),
-                          from.str(), rank),
-              "one start per dimension; drop dimensions with memref_squeeze"))
+  if (!expect(
+          op, starts.size() == rank && to.rank() == from.rank(), "shape_mismatch",
+          [&] {
+            return fmt::format("{} starts and a result {} for {} of rank {}", starts.size(),
+                               to.str(), from.str(), rank);
+          },
+          "one start per dimension; drop dimensions with memref_squeeze"))
     return;
   for (size_t i = 1; i < op.operands.size(); ++i) {
-    if (!expect(op, is_i32_or_index(op.operands[i]->type), "invalid_ir",
-                fmt::format("starts and sizes must be i32, got {}", op.operands[i]->type.str())))
+    if (!expect(op, is_i32_or_index(op.operands[i]->type), "invalid_ir", [&] {
+          return fmt::format("starts and sizes must be i32, got {}", op.operands[i]->type.str());
+        }))
       return;
   }
   const auto unknown = std::ranges::count(to.shape(), kDynamic);
-  expect(op, unknown == static_cast<int64_t>(sizes.size()), "shape_mismatch",
-         fmt::format("{} dynamic sizes for {}", sizes.size(), to.str()), "one per ? in the result");
+  expect(
+      op, unknown == static_cast<int64_t>(sizes.size()), "shape_mismatch",
+      [&] { return fmt::format("{} dynamic sizes for {}", sizes.size(), to.str()); },
+      "one per ? in the result");
   for (size_t i = 0; i < rank; ++i) {
     const int64_t n = to.shape()[i], have = from.shape()[i];
     if (n == kDynamic || have == kDynamic) continue;
@@ -108,9 +123,12 @@ void OpVerifier::TpuMemrefSqueeze(const Op& op) {
       ok = ok && d == 1;
     }
   }
-  expect(op, ok && kept == to.shape().size(), "shape_mismatch",
-         fmt::format("{} with dimensions of 1 removed is not {}", from.str(), to.str()),
-         "only dimensions of size 1 can be dropped");
+  expect(
+      op, ok && kept == to.shape().size(), "shape_mismatch",
+      [&] {
+        return fmt::format("{} with dimensions of 1 removed is not {}", from.str(), to.str());
+      },
+      "only dimensions of size 1 can be dropped");
 }
 
 void OpVerifier::TpuMemrefReshape(const Op& op) {
@@ -118,9 +136,10 @@ void OpVerifier::TpuMemrefReshape(const Op& op) {
   const Type from = op.operands[0]->type, to = op.result()->type;
   if (!same_space_and_elem(op, from, to, true)) return;
   if (dynamic(from.shape()) || dynamic(to.shape())) return;
-  expect(op, from.num_elements() == to.num_elements(), "shape_mismatch",
-         fmt::format("{} has {} elements, {} has {}", from.str(), from.num_elements(), to.str(),
-                     to.num_elements()));
+  expect(op, from.num_elements() == to.num_elements(), "shape_mismatch", [&] {
+    return fmt::format("{} has {} elements, {} has {}", from.str(), from.num_elements(), to.str(),
+                       to.num_elements());
+  });
 }
 
 void OpVerifier::width_scaling(const Op& op, Type from, Type to) {
@@ -137,8 +156,10 @@ void OpVerifier::width_scaling(const Op& op, Type from, Type to) {
       ok = packed ? x * a == y * b : x == y;
     }
   }
-  expect(op, ok, "shape_mismatch", fmt::format("{} cannot be seen as {}", from.str(), to.str()),
-         "the second-last dimension grows as the elements shrink; all others stay");
+  expect(
+      op, ok, "shape_mismatch",
+      [&] { return fmt::format("{} cannot be seen as {}", from.str(), to.str()); },
+      "the second-last dimension grows as the elements shrink; all others stay");
 }
 
 void OpVerifier::TpuMemrefBitcast(const Op& op) {
@@ -161,13 +182,19 @@ void OpVerifier::TpuEraseMemrefLayout(const Op& op) {
 void OpVerifier::TpuAssumeMemrefLayout(const Op& op) { TpuEraseMemrefLayout(op); }
 
 bool OpVerifier::index_operands(const Op& op, Type ref, const std::vector<Value*>& indices) {
-  if (!expect(op, static_cast<int64_t>(indices.size()) == ref.rank(), "shape_mismatch",
-              fmt::format("{} indices for {} of rank {}", indices.size(), ref.str(), ref.rank()),
-              "one index per dimension of the ref"))
+  if (!expect(
+          op, static_cast<int64_t>(indices.size()) == ref.rank(), "shape_mismatch",
+          [&] {
+            return fmt::format("{} indices for {} of rank {}", indices.size(), ref.str(),
+                               ref.rank());
+          },
+          "one index per dimension of the ref"))
     return false;
   for (const Value* v : indices) {
-    if (!expect(op, is_index(v->type), "invalid_ir",
-                fmt::format("an index of type {}", v->type.str()), "convert with arith.index_cast"))
+    if (!expect(
+            op, is_index(v->type), "invalid_ir",
+            [&] { return fmt::format("an index of type {}", v->type.str()); },
+            "convert with arith.index_cast"))
       return false;
   }
   return true;
@@ -176,11 +203,12 @@ bool OpVerifier::index_operands(const Op& op, Type ref, const std::vector<Value*
 void OpVerifier::scalar_access(const Op& op, const Value* ref, size_t first_index, Type value) {
   if (!ref_operand(op, ref, "the ref")) return;
   const Type t = ref->type;
-  expect(op, t.space() == Space::kSmem, "invalid_ir",
-         fmt::format("scalars live in smem, not in {}", t.str()),
-         "load a vector and extract from it, or copy the table to smem");
+  expect(
+      op, t.space() == Space::kSmem, "invalid_ir",
+      [&] { return fmt::format("scalars live in smem, not in {}", t.str()); },
+      "load a vector and extract from it, or copy the table to smem");
   expect(op, value.is_scalar() && value.elem() == t.elem(), "invalid_ir",
-         fmt::format("a value {} of {}", value.str(), t.str()));
+         [&] { return fmt::format("a value {} of {}", value.str(), t.str()); });
   const std::vector<Value*> indices(op.operands.begin() + static_cast<std::ptrdiff_t>(first_index),
                                     op.operands.end());
   if (!index_operands(op, t, indices)) return;
@@ -205,31 +233,39 @@ void OpVerifier::access(const Op& op, const Value* ref, const std::vector<Value*
                         Type value, const std::vector<int64_t>& strides) {
   if (!ref_operand(op, ref, "the ref")) return;
   const Type t = ref->type;
-  if (!expect(op, t.space() == Space::kVmem, "invalid_ir",
-              fmt::format("Expected base memref to be in VMEM, got {}", t.str()),
-              t.space() == Space::kSmem ? "smem is read by memref.load, one scalar at a time"
-                                        : "copy to vmem by DMA and wait first") ||
+  if (!expect(
+          op, t.space() == Space::kVmem, "invalid_ir",
+          [&] { return fmt::format("Expected base memref to be in VMEM, got {}", t.str()); },
+          t.space() == Space::kSmem ? "smem is read by memref.load, one scalar at a time"
+                                    : "copy to vmem by DMA and wait first") ||
       !expect(op, value.is_vector(), "invalid_ir",
-              fmt::format("moves vectors, not {}", value.str())) ||
-      !expect(op, value.elem() == t.elem(), "invalid_ir",
-              fmt::format("a vector {} of {}", value.str(), t.str()),
-              "convert the vector; refs keep their element type") ||
+              [&] { return fmt::format("moves vectors, not {}", value.str()); }) ||
+      !expect(
+          op, value.elem() == t.elem(), "invalid_ir",
+          [&] { return fmt::format("a vector {} of {}", value.str(), t.str()); },
+          "convert the vector; refs keep their element type") ||
       !index_operands(op, t, indices))
     return;
   // A vector of lower rank has leading dimensions of 1.
-  if (!expect(op, value.rank() <= t.rank(), "shape_mismatch",
-              fmt::format("a vector {} of {} of rank {}", value.str(), t.str(), t.rank()),
-              "use vector.shape_cast"))
+  if (!expect(
+          op, value.rank() <= t.rank(), "shape_mismatch",
+          [&] {
+            return fmt::format("a vector {} of {} of rank {}", value.str(), t.str(), t.rank());
+          },
+          "use vector.shape_cast"))
     return;
   const auto missing = static_cast<size_t>(t.rank() - value.rank());
   if (!expect(op, strides.empty() || static_cast<int64_t>(strides.size()) == t.rank(),
-              "shape_mismatch",
-              fmt::format("{} strides for {} of rank {}", strides.size(), t.str(), t.rank())))
+              "shape_mismatch", [&] {
+                return fmt::format("{} strides for {} of rank {}", strides.size(), t.str(),
+                                   t.rank());
+              }))
     return;
   for (size_t i = 0; i < indices.size(); ++i) {
     const int64_t stride = strides.empty() ? 1 : strides[i];
-    if (!expect(op, stride >= 1 && stride <= INT32_MAX, "invalid_ir",
-                fmt::format("stride {}", stride), "strides count from 1"))
+    if (!expect(
+            op, stride >= 1 && stride <= INT32_MAX, "invalid_ir",
+            [&] { return fmt::format("stride {}", stride); }, "strides count from 1"))
       return;
     const int64_t n = i < missing ? 1 : value.shape()[i - missing];
     const int64_t have = t.shape()[i];
@@ -261,7 +297,7 @@ void OpVerifier::TpuVectorLoad(const Op& op) {
   access(op, op.operands[0], op.segment(1), op.result()->type, strides);
   for (const Value* mask : op.segment(2)) {
     expect(op, mask->type.is_vector() && mask->type.elem() == Elem::kI1, "invalid_ir",
-           fmt::format("the mask must be an i1 vector, got {}", mask->type.str()));
+           [&] { return fmt::format("the mask must be an i1 vector, got {}", mask->type.str()); });
     same_shape(op, mask->type, op.result()->type);
   }
 }
@@ -272,11 +308,12 @@ void OpVerifier::TpuVectorStore(const Op& op) {
          ints(op, "strides").value_or(std::vector<int64_t>()));
   for (const Value* mask : op.segment(3)) {
     expect(op, mask->type.is_vector() && mask->type.elem() == Elem::kI1, "invalid_ir",
-           fmt::format("the mask must be an i1 vector, got {}", mask->type.str()));
+           [&] { return fmt::format("the mask must be an i1 vector, got {}", mask->type.str()); });
     same_shape(op, mask->type, value);
-    expect(op, bit_width(value.elem()) == 32, "invalid_ir",
-           fmt::format("a masked store of {}", value.str()),
-           "only 32-bit elements can be stored under a mask: load, select and store all");
+    expect(
+        op, bit_width(value.elem()) == 32, "invalid_ir",
+        [&] { return fmt::format("a masked store of {}", value.str()); },
+        "only 32-bit elements can be stored under a mask: load, select and store all");
   }
 }
 

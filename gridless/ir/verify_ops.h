@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "gridless/ir/module.h"
+#include "gridless/ir/source.h"
 
 namespace gridless::ir {
 
@@ -61,7 +64,17 @@ class OpVerifier {
   void rule_constant(const Op& op);
 
   // Shared checks; false after an error.
-  bool expect(const Op& op, bool ok, std::string kind, std::string message, std::string hint = "");
+  bool expect(const Op& op, bool ok, std::string_view kind, std::string_view message,
+              std::string_view hint = "") {
+    if (!ok) error(op, std::string(kind), std::string(message), std::string(hint));
+    return ok;
+  }
+  // The same with a message that is made only where it is needed: most checks pass.
+  template <std::invocable Message>
+  bool expect(const Op& op, bool ok, std::string_view kind, const Message& message,
+              std::string_view hint = "") {
+    return ok || expect(op, false, kind, message(), hint);
+  }
   bool same_shape(const Op& op, Type a, Type b);
   bool vector_operands(const Op& op);  // every operand and result is a vector
   bool ref_operand(const Op& op, const Value* v, std::string_view what);
@@ -88,10 +101,12 @@ class OpVerifier {
   void yields(const Op& op, const Op& terminator, size_t first, const std::vector<Type>& types,
               std::string_view what);
   void composite(const Op& op);
+  void source(const Op& op);
 
   const Module& module_;
   Diagnostics& out_;
   std::unordered_set<const Value*> used_;
+  std::map<std::string, Source> sources_;  // seen so far
 };
 
 // The value of a constant integer, looking through casts that keep it.

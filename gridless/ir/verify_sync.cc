@@ -7,16 +7,21 @@ bool OpVerifier::semaphore(const Op& op, const Value* v, std::string_view what, 
                            bool regular_only) {
   const Type t = v->type;
   if (!expect(op, t.is_memref() && is_semaphore(t.elem()) && t.space() == Space::kSemaphore,
-              "invalid_ir", fmt::format("{} must be a semaphore, got {}", what, t.str())))
+              "invalid_ir",
+              [&] { return fmt::format("{} must be a semaphore, got {}", what, t.str()); }))
     return false;
-  if (!expect(op, t.rank() == 0, "shape_mismatch",
-              fmt::format("{} must be one semaphore, got {}", what, t.str()),
-              "slice the array and squeeze it"))
+  if (!expect(
+          op, t.rank() == 0, "shape_mismatch",
+          [&] { return fmt::format("{} must be one semaphore, got {}", what, t.str()); },
+          "slice the array and squeeze it"))
     return false;
   const bool dma = t.elem() == Elem::kDmaSemaphore;
   return expect(
       op, !(dma_only && !dma) && !(regular_only && dma), "invalid_ir",
-      fmt::format("{} must be a {} semaphore, got {}", what, dma_only ? "DMA" : "regular", t.str()),
+      [&] {
+        return fmt::format("{} must be a {} semaphore, got {}", what, dma_only ? "DMA" : "regular",
+                           t.str());
+      },
       dma_only ? "allocate !tpu.dma_semaphore" : "a DMA semaphore is waited for with tpu.wait_dma");
 }
 
@@ -26,16 +31,23 @@ bool OpVerifier::dma_refs(const Op& op, const Value* source, const Value* target
   const Type s = source->type, t = target->type;
   for (Type x : {s, t}) {
     if (!expect(op, !is_semaphore(x.elem()) && x.space() != Space::kNone, "invalid_ir",
-                fmt::format("{} cannot be copied", x.str())))
+                [&] { return fmt::format("{} cannot be copied", x.str()); }))
       return false;
   }
-  return expect(op, s.shape() == t.shape(), "shape_mismatch",
-                fmt::format("DMA source and target shape mismatch: {} and {}", s.str(), t.str()),
-                "slice the larger one") &&
-         expect(op, s.elem() == t.elem(), "shape_mismatch",
-                fmt::format("DMA source and target element type mismatch: {} and {}", s.str(),
-                            t.str()),
-                "a DMA moves bytes: load, convert and store to change the type");
+  return expect(
+             op, s.shape() == t.shape(), "shape_mismatch",
+             [&] {
+               return fmt::format("DMA source and target shape mismatch: {} and {}", s.str(),
+                                  t.str());
+             },
+             "slice the larger one") &&
+         expect(
+             op, s.elem() == t.elem(), "shape_mismatch",
+             [&] {
+               return fmt::format("DMA source and target element type mismatch: {} and {}", s.str(),
+                                  t.str());
+             },
+             "a DMA moves bytes: load, convert and store to change the type");
 }
 
 void OpVerifier::TpuEnqueueDma(const Op& op) {
@@ -54,9 +66,12 @@ void OpVerifier::TpuEnqueueDma(const Op& op) {
       "a remote copy signals both ends: give it a send and a receive semaphore; a local copy has "
       "one");
   if (const auto p = integer(op, "priority")) {
-    expect(op, *p == 0 || (*p == 1 && device.empty()), "invalid_ir",
-           fmt::format("priority {} of a {} copy", *p, device.empty() ? "local" : "remote"),
-           "0, or 1 for a local copy");
+    expect(
+        op, *p == 0 || (*p == 1 && device.empty()), "invalid_ir",
+        [&] {
+          return fmt::format("priority {} of a {} copy", *p, device.empty() ? "local" : "remote");
+        },
+        "0, or 1 for a local copy");
   }
 }
 
@@ -113,7 +128,7 @@ void OpVerifier::TpuPrngSetSeed32(const Op& op) {
 void OpVerifier::TpuPrngRandomBits(const Op& op) {
   const Type t = op.result()->type;
   expect(op, t.is_vector() && t.elem() == Elem::kI32, "invalid_ir",
-         fmt::format("gives an i32 vector, not {}", t.str()));
+         [&] { return fmt::format("gives an i32 vector, not {}", t.str()); });
 }
 
 }  // namespace gridless::ir

@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "gridless/emulate/check/check.h"
+#include "gridless/emulate/source_values.h"
+#include "gridless/ir/text.h"
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
+#include "gridless/lang/source.h"
 
 namespace gridless::lang {
 namespace {
@@ -164,6 +169,109 @@ TEST(ScalarsOnly, ABufferThatNothingWasWrittenToIsReported) {
   EXPECT_THAT(kinds(report), ElementsAre("uninitialised_read"));
   EXPECT_TRUE(report.clean()) << "a warning: whether it matters needs values";
   EXPECT_THAT(run(true).findings, IsEmpty());
+}
+
+// A router: tile 0 of `x` holds the numbers of the tiles to read, [row, choice].
+void gather(Kernel& k, const Source& s) {
+  const Ref x = k.input("x", Elem::kI32, {64, 8, 128});
+  k.scope([&] {
+    const Ref ids = k.vmem(Elem::kI32, {8, 128});
+    k.copy(x.at(0), ids, k.dma_sem()).wait();
+    const Vec v = ids.load();
+    for (int64_t r = 0; r < s.extents[0]; ++r)
+      for (int64_t j = 0; j < s.extents[1]; ++j) fetch(k, x, source(s, extract(v, {r, j}), {r, j}));
+  });
+}
+
+TEST(NamedSources, DriveARunOfScalarsOnly) {
+  const Source tiles{"tile", 0, 63, {4, 2}, true};
+  Kernel k("driven", 2);
+  gather(k, tiles);
+  const auto program = k.finish();
+  ASSERT_TRUE(program) << to_string(program.error());
+  EXPECT_THAT(ir::sources(program->module), ElementsAre(tiles));
+  const auto again = ir::parse(ir::print(program->module));
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_THAT(ir::sources(*again), ElementsAre(tiles)) << "it survives printing";
+  const std::vector<std::span<const std::byte>> none(1);
+  const auto run = [&](const emulate::SourceValues* values) {
+    return emulate::check(program->module, program->call, 2, none,
+                          {.scalars_only = true, .sources = values})
+        .value();
+  };
+  const CheckReport without = run(nullptr);
+  EXPECT_FALSE(without.certificate);
+  EXPECT_THAT(kinds(without), testing::Each("unknown_scalar"));
+  EXPECT_THAT(without.notes, testing::Contains("source tile has no values"));
+  for (int seed = 1; seed <= 9; ++seed) {
+    const auto values = emulate::SourceValues::of_seed(seed);
+    const CheckReport report = run(&values);
+    EXPECT_TRUE(report.certificate) << seed << to_string(report.diagnostics());
+  }
+  const auto good =
+      emulate::SourceValues::of_tensors({{"tile", {{4, 2}, {0, 1, 2, 3, 4, 5, 6, 7}}}});
+  EXPECT_TRUE(run(&good).certificate);
+  const auto beyond =
+      emulate::SourceValues::of_tensors({{"tile", {{4, 2}, {0, 1, 2, 3, 4, 5, 6, 64}}}});
+  EXPECT_THAT(kinds(run(&beyond)), ElementsAre("assertion"));
+}
+
+// A run with values: core c has ids[c] in its vector, and reads them as values 0 and 1 of the
+// source.
+std::vector<std::string> with_values(const std::vector<std::array<int32_t, 2>>& ids,
+                                     const Source& s) {
+  const auto cores = static_cast<int>(ids.size());
+  Kernel k("values", cores);
+  const Ref x = k.input("x", Elem::kI32, {8, 128});
+  const Ref y = k.input("y", Elem::kI32, {64, 8, 128});
+  k.scope([&] {
+    const Ref local = k.vmem(Elem::kI32, {8, 128});
+    k.copy(x, local, k.dma_sem()).wait();
+    for (int64_t j = 0; j < 2; ++j) fetch(k, y, source(s, extract(local.load(), {0, j}), {j}));
+  });
+  const auto program = k.finish();
+  if (!program) return {to_string(program.error())};
+  std::vector<int32_t> data(ids.size() * 8 * 128);
+  for (size_t c = 0; c < ids.size(); ++c)
+    std::ranges::copy(ids[c], data.begin() + static_cast<long>(c * 8 * 128));
+  const std::vector<std::span<const std::byte>> spans = {std::as_bytes(std::span(data)), {}};
+  const CheckReport report = emulate::check(program->module, program->call, cores, spans).value();
+  if (report.certificate) return {"proved"};
+  EXPECT_THAT(to_string(report.diagnostics()), HasSubstr("scalars_only_test.cc"));
+  return kinds(report);
+}
+
+TEST(NamedSources, HoldARunWithValuesToTheirDeclaration) {
+  const Source all{"tile", 0, 9, {2}, true};
+  EXPECT_THAT(with_values({{3, 9}, {3, 9}}, all), ElementsAre("proved"));
+  EXPECT_THAT(with_values({{3, 10}}, all), ElementsAre("assertion")) << "out of range";
+  EXPECT_THAT(with_values({{3, 3}}, all), ElementsAre("assertion")) << "not distinct";
+  EXPECT_THAT(with_values({{3, 9}, {3, 8}}, all), ElementsAre("assertion")) << "not alike";
+  const Source own{"tile", 0, 9, {2}, true, 1};
+  EXPECT_THAT(with_values({{3, 9}, {3, 8}}, own), ElementsAre("proved"));
+}
+
+TEST(NamedSources, WrongDeclarationsAreDiagnostics) {
+  const auto build = [](const Source& s) {
+    Kernel k("wrong");
+    gather(k, s);
+    const auto program = k.finish();
+    return program ? "" : to_string(program.error());
+  };
+  EXPECT_EQ(build({"tile", 0, 63, {4, 2}}), "");
+  EXPECT_THAT(build({"", 0, 63, {4, 2}}), HasSubstr("needs a name"));
+  EXPECT_THAT(build({"tile", 5, 4, {4, 2}}), HasSubstr("no range"));
+  EXPECT_THAT(build({"tile", 0, 0, {4, 2}, true}), HasSubstr("do not fit"));
+  EXPECT_THAT(build({"tile", 0, 9, {4, 2, 1}}), HasSubstr("3 indices"));
+}
+
+TEST(ScalarsOnly, ALoopWithoutEndStopsAtTheLimit) {
+  Kernel k("long");
+  const Ref x = k.input("x", Elem::kF32, {16, 8, 128});
+  k.loop(0, 1000000000, [&](Scalar i) { fetch(k, x, i % 16); });
+  const CheckReport report = check(k, {}, 100000);
+  EXPECT_THAT(kinds(report), testing::Contains("step_limit"));
+  EXPECT_FALSE(report.certificate);
 }
 
 }  // namespace

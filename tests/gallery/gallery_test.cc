@@ -79,6 +79,9 @@ std::vector<Case> cases() {
       {"15_all_reduce", {{"cores", "4"}}},
       {"15_all_reduce", {{"cores", "8"}}},
       {"17_in_place_state", {{"rows", "1"}}},
+      {"18_named_source", {{"experts", "8"}, {"k", "8"}}},
+      {"19_layers", {{"cores", "1"}}},
+      {"19_layers", {{"cores", "5"}, {"layers", "1"}, {"chunks", "3"}, {"tiles", "2"}}},
   };
   all.insert(all.end(), more.begin(), more.end());
   return all;

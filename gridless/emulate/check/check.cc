@@ -73,6 +73,14 @@ bool needs_second_launch(const Trace& trace) {
   return false;
 }
 
+// A run without an end that got far: to look at all of it would take long, for little.
+bool stopped_late(const GarbageRun& run) {
+  constexpr int64_t kFar = 1'000'000;
+  return run.recorder->trace.events > kFar &&
+         std::ranges::any_of(run.report.diagnostics,
+                             [](const Diagnostic& d) { return d.kind == "step_limit"; });
+}
+
 bool depends_on_missing(const Recorder& recorder) {
   return std::ranges::any_of(recorder.decisions,
                              [](const auto& d) { return d.second == Origin::kNotGiven; });
@@ -84,12 +92,13 @@ bool explain_decisions(const Recorder& recorder, bool scalars_only, CheckReport&
   for (const auto& [op, origin] : recorder.decisions) {
     const std::string what = fmt::format("{} at {}", op->info().name, op->loc.str());
     if (scalars_only && origin == Origin::kVector) {
-      Diagnostic d{.severity = Diagnostic::Severity::kWarning,
-                   .kind = "unknown_scalar",
-                   .message = what + " depends on a scalar that comes from vectors (taken as zero)",
-                   .where = op->loc,
-                   .notes = {},
-                   .hint = "name the scalar as a source (Kernel::source), or check with values"};
+      Diagnostic d{
+          .severity = Diagnostic::Severity::kWarning,
+          .kind = "unknown_scalar",
+          .message = what + " depends on a scalar that comes from vectors (taken as zero)",
+          .where = op->loc,
+          .notes = {},
+          .hint = "name the scalar as a source (gridless/lang/source.h), or check with values"};
       report.findings.push_back(finding(std::move(d)));
     } else if (origin == Origin::kVector) {
       report.notes.push_back(what + " depends on what vectors hold: the verdict is for this data");
@@ -149,7 +158,10 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
     report.findings.push_back(finding(std::move(d)));
   check_collective(kernel, report.findings);
 
-  const Options run_options{.max_steps = options.max_steps, .fill = Fill::kPositive};
+  const Options run_options{.max_steps = options.max_steps,
+                            .max_events = options.max_events,
+                            .fill = Fill::kPositive,
+                            .sources = options.sources};
   const GarbageRun run = run_recorded(*emulator, cores, inputs, run_options);
   const Trace& trace = run.recorder->trace;
   if (!trace.stuck.empty())
@@ -161,19 +173,24 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
     report.findings.push_back(finding(std::move(d)));
   }
   report.events = trace.events;
+  if (stopped_late(run)) {
+    report.notes.push_back("stopped after too many events: not looked at for races and the like");
+    return done();
+  }
   if (needs_second_launch(trace)) {
     apply_rules(trace.twice(), report.findings, report);
   } else {
     apply_rules(trace, report.findings, report);
   }
   int harmless = 0;
-  for (Finding& f : judge_suspects(*emulator, cores, inputs, run, options.max_steps, harmless))
+  for (Finding& f : judge_suspects(*emulator, cores, inputs, run, run_options, harmless))
     report.findings.push_back(std::move(f));
   if (harmless > 0)
     report.notes.push_back(fmt::format(
         "{} loads of uninitialised memory: no result, address or branch depends on them",
         harmless));
 
+  report.notes.insert(report.notes.end(), run.report.sources.begin(), run.report.sources.end());
   if (options.scalars_only)
     report.notes.push_back(
         "without values: uninitialised reads are looked for only where nothing was written at all");

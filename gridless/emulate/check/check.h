@@ -21,9 +21,14 @@ namespace gridless::emulate {
 struct CheckOptions {
   // Instructions of all cores together, per run, before it is stopped with a step_limit finding.
   int64_t max_steps = 200'000'000;
+  // Events of all cores together (an event takes some 400 bytes) before the same. A run that was
+  // stopped is not looked at for races and the like.
+  int64_t max_events = 12'000'000;
   // Without what vectors hold (scalars_only.h): for programs at their real size. Operands that are
   // not given take no memory.
   bool scalars_only = false;
+  // Values of named scalar sources; null: none, or in a run with values its own.
+  const SourceValues* sources = nullptr;
 };
 
 struct CheckReport {

@@ -71,7 +71,8 @@ GarbageRun run_recorded(const Emulator& emulator, int cores, const CheckInputs& 
 }
 
 std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const CheckInputs& inputs,
-                                    const GarbageRun& first, int64_t max_steps, int& harmless) {
+                                    const GarbageRun& first, const Options& options,
+                                    int& harmless) {
   std::vector<Finding> out;
   harmless = 0;
   const std::vector<Suspect>& suspects = first.recorder->suspects;
@@ -80,9 +81,10 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
   constexpr Fill kOthers[] = {Fill::kNegative, Fill::kZero};
   const auto matters = [&](int site) {
     return std::ranges::any_of(kOthers, [&](Fill other) {
-      const Options options{
-          .max_steps = max_steps, .fill = Fill::kPositive, .other_fill = other, .other_site = site};
-      return differ(emulator, first, run_recorded(emulator, cores, inputs, options));
+      Options again = options;
+      again.other_fill = other;
+      again.other_site = site;
+      return differ(emulator, first, run_recorded(emulator, cores, inputs, again));
     });
   };
   std::map<int, bool> judged;

@@ -18,9 +18,9 @@ struct GarbageRun {
 GarbageRun run_recorded(const Emulator& emulator, int cores, const CheckInputs& inputs,
                         Options options);
 
-// Findings for the suspects of `first`, a run whose garbage is Fill::kPositive. `harmless` counts
-// suspects that no run could tell.
+// Findings for the suspects of `first`, a run with `options`, whose garbage is Fill::kPositive.
+// `harmless` counts suspects that no run could tell.
 std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const CheckInputs& inputs,
-                                    const GarbageRun& first, int64_t max_steps, int& harmless);
+                                    const GarbageRun& first, const Options& options, int& harmless);
 
 }  // namespace gridless::emulate

@@ -13,21 +13,32 @@ struct Weighted {
   bool operator<(const Weighted& o) const { return clock < o.clock; }
 };
 
-// Merges neighbouring sorted runs until one is left; ends[k] is where run k ends.
-void merge_runs(std::vector<Weighted>& list, std::vector<size_t> ends) {
-  while (ends.size() > 1) {
-    std::vector<size_t> merged;
-    size_t begin = 0;
-    for (size_t k = 0; k + 1 < ends.size(); k += 2) {
-      const auto at = [&](size_t i) { return list.begin() + static_cast<std::ptrdiff_t>(i); };
-      std::inplace_merge(at(begin), at(ends[k]), at(ends[k + 1]));
-      merged.push_back(ends[k + 1]);
-      begin = ends[k + 1];
-    }
-    if (ends.size() % 2 == 1) merged.push_back(ends.back());
-    ends = std::move(merged);
+// Increments of one semaphore as sorted runs, merged to one. Kept from use to use: its lists grow
+// once.
+struct Merge {
+  std::vector<Weighted> list, other;
+  std::vector<size_t> ends;  // of the runs
+
+  void clear() {
+    list.clear();
+    ends.clear();
   }
-}
+  // Merges neighbouring runs until one is left.
+  void run() {
+    other.resize(list.size());
+    while (ends.size() > 1) {
+      size_t begin = 0, merged = 0;
+      for (size_t k = 0; k < ends.size(); k += 2) {
+        const size_t middle = ends[k], end = k + 1 < ends.size() ? ends[k + 1] : middle;
+        std::merge(list.data() + begin, list.data() + middle, list.data() + middle,
+                   list.data() + end, other.data() + begin);
+        ends[merged++] = begin = end;
+      }
+      ends.resize(merged);
+      list.swap(other);
+    }
+  }
+};
 
 }  // namespace
 
@@ -55,21 +66,21 @@ bool Order::lower(const Shared& shared) {
   const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(shared.semaphore)];
   const int owner = shared.owner;
   const auto n = static_cast<size_t>(trace_.cores);
-  std::vector<Weighted> list;
+  static thread_local Merge merge;
+  const std::vector<Weighted>& list = merge.list;
   bool changed = false;
   for (int c = 0; c < trace_.cores; ++c) {
     if (c == owner) continue;
-    list.clear();
-    std::vector<size_t> ends;
+    merge.clear();
     for (const auto& increments : shared.by_core) {
       if (increments.empty()) continue;
       for (int32_t i : increments) {
         const Increment& e = trace_.increments[static_cast<size_t>(i)];
-        list.push_back({clock(e.issue, c), e.amount});
+        merge.list.push_back({clock(e.issue, c), e.amount});
       }
-      ends.push_back(list.size());
+      merge.ends.push_back(list.size());
     }
-    merge_runs(list, std::move(ends));
+    merge.run();
     size_t k = 0;
     int64_t sum = 0;
     for (int32_t w : log.waits) {

@@ -115,7 +115,7 @@ std::string Trace::memory_name(int32_t memory) const {
 }
 
 std::string Trace::iteration(int32_t iteration) const {
-  const auto& values = iterations[static_cast<size_t>(iteration)];
+  const auto values = counters_of(iteration);
   if (values.empty()) return "";
   return fmt::format(" (iteration {})", fmt::join(values, ", "));
 }

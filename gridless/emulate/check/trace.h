@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,7 +108,13 @@ struct Trace {
   std::vector<std::vector<Life>> lives;  // by memory
   std::vector<int32_t> last;             // per core, pos of its last event
   std::vector<int32_t> snapshots;        // per wait, per core: pos reached when it completed
-  std::vector<std::vector<int64_t>> iterations;
+  // Loop counters of iteration k: counters[iterations[k]] up to counters[iterations[k + 1]].
+  std::vector<int64_t> counters;
+  std::vector<uint32_t> iterations;
+  std::span<const int64_t> counters_of(int32_t k) const {
+    const auto i = static_cast<size_t>(k);
+    return std::span(counters).subspan(iterations[i], iterations[i + 1] - iterations[i]);
+  }
   std::vector<Stuck> stuck;  // a deadlock, if not empty
   bool finished = false;     // every core returned
   int64_t events = 0;
