@@ -8,7 +8,9 @@ namespace gridless::emulate {
 Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
            std::vector<std::span<std::byte>> tensors)
     : kernel_(kernel), machine_(machine), core_(core), windows_(kernel.arguments.size()) {
-  for (int64_t b : machine.grid_bounds) steps_ *= b;
+  // Beyond 2^62 points the step limit has long struck.
+  for (int64_t b : machine.grid_bounds)
+    steps_ = b == 0 ? 0 : std::min(steps_, (int64_t{1} << 62) / b) * b;
   for (size_t k = 0; k < windows_.size(); ++k) {
     const Argument& arg = kernel.arguments[k];
     if (!arg.is_window) continue;
@@ -85,7 +87,7 @@ bool Grid::next() {
   const bool last = step_ == steps_;
   core_.grid.assign(machine_.grid_bounds.size(), 0);
   int64_t rest = step_;
-  for (size_t d = core_.grid.size(); d-- > 0;) {
+  for (size_t d = last ? 0 : core_.grid.size(); d-- > 0;) {
     core_.grid[d] = rest % machine_.grid_bounds[d];
     rest /= machine_.grid_bounds[d];
   }

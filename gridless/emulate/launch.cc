@@ -221,7 +221,8 @@ Diagnostic Launch::bound_not_given(size_t operand) const {
           .hint = "give the operand's value"};
 }
 
-// Dynamic bounds are the call's first operands. They must agree on all cores.
+// Dynamic bounds are the call's first operands. They must agree on all cores. One that is not given
+// counts as 1: then at least a step runs.
 void Launch::set_grid_bounds() {
   machine_.grid_bounds = kernel_.grid;
   size_t operand = 0;
@@ -231,6 +232,11 @@ void Launch::set_grid_bounds() {
       const auto given = memory_[0].operands[operand];
       if (given.size() < sizeof(value)) throw Fault{bound_not_given(operand)};
       std::memcpy(&value, given.data(), sizeof(value));
+      if (operand < options_.not_given.size() && options_.not_given[operand]) {
+        if (machine_.recorder)
+          machine_.recorder->decides(*kernel_.function, {.origin = Origin::kNotGiven});
+        value = 1;
+      }
       b = std::max(value, 0);
       ++operand;
     }

@@ -6,10 +6,10 @@
 //   widened by r   (bf16[16,256] seen as i32[8,256], r = 2) an element is r buffer elements,
 //   widen_stride
 //                  apart: rows r*i .. r*i+r-1, the first in the low bits;
-//   narrowed by r  (i32[8,256] seen as bf16[16,256]) row p of dimension narrow_dim is part p mod r
-//   of
-//                  buffer row p / r, part 0 in the low bits; narrow_row is the position of index 0.
-// Both stay true under slices and squeezes, so a View never copies.
+//   narrowed by r  (i32[8,256] seen as bf16[16,256]) row p of the narrowed rows is part p mod r of
+//                  buffer row p / r, part 0 in the low bits. p is narrow_row + sum of i_d *
+//                  narrow_step_d; a dimension has a narrow_step or a stride, not both.
+// Both stay true under slices, squeezes and reshapes, so a View never copies.
 #pragma once
 
 #include <string>
@@ -28,13 +28,14 @@ struct View {
   int widen = 1;
   int64_t widen_stride = 0;
   int narrow = 1;
-  int narrow_dim = -1;  // -1 after a squeeze took it
+  Shape narrow_step;  // per dimension; empty unless narrowed
   int64_t narrow_row = 0;
   int64_t narrow_stride = 0;
 
   int64_t num_elements() const;
   // Bytes that a DMA of this view moves and counts.
   int64_t num_bytes() const;
+  bool is_narrow(size_t d) const { return narrow > 1 && narrow_step[d] != 0; }
   bool plain() const { return widen == 1 && narrow == 1; }
   // Row-major without gaps, in the buffer's own elements.
   bool contiguous() const;

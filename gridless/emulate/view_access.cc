@@ -59,21 +59,21 @@ void for_each_row(const View& v, const Shape& starts, const Shape& sizes, const 
   for (int64_t s : sizes)
     if (s == 0) return;
   const auto step_of = [&](size_t d) { return steps.empty() ? int64_t{1} : steps[d]; };
-  const auto is_narrow = [&](size_t d) { return static_cast<int>(d) == v.narrow_dim; };
+  const auto is_narrow = [&](size_t d) { return v.is_narrow(d); };
+  const auto unit = [&](size_t d) { return is_narrow(d) ? v.narrow_step[d] : v.stride[d]; };
   int64_t element = v.offset, narrow_row = 0;
-  for (size_t d = 0; d < rank; ++d)
-    (is_narrow(d) ? narrow_row : element) += starts[d] * (is_narrow(d) ? 1 : v.stride[d]);
+  for (size_t d = 0; d < rank; ++d) (is_narrow(d) ? narrow_row : element) += starts[d] * unit(d);
   if (rank == 0) return row(0, element, narrow_row, 1, 1, 0);
   const size_t last = rank - 1;
-  const int64_t step = is_narrow(last) ? 0 : v.stride[last] * step_of(last);
-  const int64_t row_step = is_narrow(last) ? step_of(last) : 0;
+  const int64_t step = is_narrow(last) ? 0 : unit(last) * step_of(last);
+  const int64_t row_step = is_narrow(last) ? unit(last) * step_of(last) : 0;
   Shape at(rank, 0);
   for (int64_t k = 0;; k += sizes[last]) {
     row(k, element, narrow_row, sizes[last], step, row_step);
     size_t d = last;
     while (d-- > 0) {
       int64_t& moved = is_narrow(d) ? narrow_row : element;
-      const int64_t by = step_of(d) * (is_narrow(d) ? 1 : v.stride[d]);
+      const int64_t by = step_of(d) * unit(d);
       if (++at[d] < sizes[d]) {
         moved += by;
         break;

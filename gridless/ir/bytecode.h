@@ -1,7 +1,7 @@
 // MLIR bytecode: what JAX puts into a tpu_custom_call and what its exported kernels are stored as.
 //
 // Version 0 of the format, the one that JAX writes so that every libtpu can read it. Modules of
-// stable_mosaic 13 to 18, and plain ones, are brought to the one form in memory as text is
+// stable_mosaic 1 to 18, and plain ones, are brought to the one form in memory as text is
 // (text.h, versions.h). Format: mlir.llvm.org/docs/BytecodeFormat, and the encodings of the builtin
 // dialect's attributes and types (bytecode_reader.h lists them).
 #pragma once

@@ -3,7 +3,7 @@
 // print() writes the stable_mosaic generic form that libtpu takes
 // ("stable_mosaic.arith.addf"(...)). In memory there is one form, the newest (version 18: wait_dma
 // with wait_target, seven DMA segments); printing at 13 down-levels: wait_dma becomes wait_dma2,
-// segments shrink to the arity of that version. parse() takes versions 13 to 18 of the stable form,
+// segments shrink to the arity of that version. parse() takes versions 1 to 18 of the stable form,
 // and the plain form without the prefix, and maps older forms (wait_dma2, six segments) to the
 // newest.
 #pragma once

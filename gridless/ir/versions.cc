@@ -42,7 +42,105 @@ void add_empty_segment(Op& op, size_t old_count) {
   }
 }
 
+// Before version 3: wait_dma(sem, ref), which waits for the bytes of the ref.
+void upgrade_wait1(Op& op) {
+  Value* sem = op.operands[0];
+  Value* ref = op.operands[1];
+  op.operands = {ref, ref, sem};
+  op.set(kSegments, Attr::dense_array(Elem::kI32, {1, 0, 1, 1, 0, 0, 0}));
+  op.set("priority", Attr::i32(0));
+  op.set("strict_ordering", Attr::boolean(false));
+  op.set("wait_target", Attr::boolean(true));
+}
+
+// tpu.repeat lays copies of its vector side by side.
+std::expected<void, std::string> upgrade_repeat(Op& op) {
+  constexpr int64_t kMostCopies = 1 << 16;
+  const Attr* times = op.find("times");
+  const int64_t n = times && times->kind() == AttrKind::kInt ? (*times)->ints[0] : 0;
+  if (op.operands.size() != 1 || n < 1 || n > kMostCopies)
+    return std::unexpected("tpu.repeat needs one operand and times = 1 to 65536 : i32");
+  op.operands.assign(static_cast<size_t>(n), op.operands[0]);
+  std::erase_if(op.attrs, [](const NamedAttr& a) { return a.first == "times"; });
+  return {};
+}
+
+// In the order of names, as the serialiser writes them.
+void add_missing(Op& op, std::string_view name, const Attr& value) {
+  if (op.find(name)) return;
+  const auto behind =
+      std::ranges::find_if(op.attrs, [&](const NamedAttr& a) { return a.first > name; });
+  op.attrs.emplace(behind, std::string(name), value);
+}
+
+// {dimension = d} -> {dimensions = array<i32: d>}
+void dimension_to_list(Op& op) {
+  const Attr* d = op.find("dimension");
+  if (!d || d->kind() != AttrKind::kInt) return;  // the verifier will miss `dimensions`
+  const int64_t dimension = (*d)->ints[0];
+  std::erase_if(op.attrs, [](const NamedAttr& a) { return a.first == "dimension"; });
+  add_missing(op, "dimensions", Attr::dense_array(Elem::kI32, {dimension}));
+}
+
+// reduction_dims = [0, 1] -> array<i64: 0, 1>
+void reduction_dims_to_array(Op& op) {
+  const Attr* dims = op.find("reduction_dims");
+  if (!dims || dims->kind() != AttrKind::kArray) return;
+  std::vector<int64_t> ints;
+  for (const Attr& a : (*dims)->array) {
+    if (a.kind() != AttrKind::kInt) return;
+    ints.push_back(a->ints[0]);
+  }
+  op.set("reduction_dims", Attr::dense_array(Elem::kI64, std::move(ints)));
+}
+
+// What versions before 13 leave out, by the number of operands where segments are missing.
+void upgrade_old(Op& op) {
+  const size_t operands = op.operands.size();
+  const auto shape = [&](size_t count, std::vector<int64_t> sizes) {
+    if (operands == count)
+      add_missing(op, kSegments, Attr::dense_array(Elem::kI32, std::move(sizes)));
+  };
+  switch (op.code) {
+    case OpCode::kTpuEnqueueDma:
+      shape(3, {1, 0, 1, 1, 0, 0, 0});
+      shape(5, {1, 1, 1, 1, 1, 0, 0});
+      add_missing(op, "priority", Attr::i32(0));
+      add_missing(op, "strict_ordering", Attr::boolean(false));
+      break;
+    case OpCode::kTpuWaitDma:
+      add_missing(op, "strict_ordering", Attr::boolean(false));
+      break;
+    case OpCode::kTpuSemSignal:
+      shape(2, {1, 1, 0, 0, 0});
+      shape(3, {1, 1, 1, 0, 0});
+      break;
+    case OpCode::kVectorMultiReduction:
+      reduction_dims_to_array(op);
+      break;
+    case OpCode::kTpuDynamicGather:
+    case OpCode::kTpuIota:
+      dimension_to_list(op);
+      break;
+    case OpCode::kTpuMatmul:
+      add_missing(op, "transpose_lhs_hint", Attr::boolean(false));
+      break;
+    default:
+      break;
+  }
+}
+
+void upgrade_all(Op& op) {
+  upgrade_old(op);
+  for (const auto& region : op.regions)
+    for (const auto& block : region->blocks)
+      for (const auto& inner : block->ops) upgrade_all(*inner);
+}
+
 std::expected<void, std::string> upgrade_wait2(Op& op) {
+  // Before version 7 there were no segments.
+  if (op.operands.size() == 3)
+    add_missing(op, kSegments, Attr::dense_array(Elem::kI32, {1, 1, 1, 0, 0}));
   const auto s = segments(op, 5);
   if (!s || (*s)[0] != 1 || (*s)[1] != 1 || (*s)[2] != 1 || (*s)[3] > 1 || (*s)[4] > 1) {
     return std::unexpected(
@@ -120,12 +218,25 @@ std::expected<void, std::string> upgrade(Op& op, std::string_view name) {
     op.code = OpCode::kTpuWaitDma;
     return upgrade_wait2(op);
   }
+  if (name == "vector.transpose") {
+    op.code = OpCode::kTpuTranspose;
+    return {};
+  }
+  if (name == "tpu.repeat") {
+    op.code = OpCode::kTpuConcatenate;
+    return upgrade_repeat(op);
+  }
   const auto code = op_from_name(name);
   if (!code) return std::unexpected(fmt::format("unknown op '{}'", name));
   op.code = *code;
   switch (op.code) {
-    case OpCode::kTpuEnqueueDma:
     case OpCode::kTpuWaitDma:
+      if (op.operands.size() == 2 && !op.find(kSegments)) {
+        upgrade_wait1(op);
+        break;
+      }
+      [[fallthrough]];
+    case OpCode::kTpuEnqueueDma:
       add_empty_segment(op, 6);
       break;
     case OpCode::kTpuSemSignal:
@@ -155,11 +266,14 @@ std::vector<VersionFault> settle_version(Module& module, size_t stable_ops, size
   std::vector<VersionFault> out;
   module.version = it->second->ints[0];
   attrs.erase(it);
-  if (module.version < kOldestVersion || module.version > kNewestVersion) {
+  if (module.version < kOldestRead || module.version > kNewestVersion) {
     out.push_back({fmt::format("stable_mosaic.version {} is not supported: {} to {} are",
-                               module.version, kOldestVersion, kNewestVersion),
-                   "write the module again with a current JAX"});
+                               module.version, kOldestRead, kNewestVersion),
+                   module.version > kNewestVersion
+                       ? "lower with jax.export, which writes an older version"
+                       : "write the module again with a current JAX"});
   }
+  if (module.version < kOldestVersion) upgrade_all(*module.top);
   if (plain_ops > 0) {
     out.push_back({"an op without the prefix stable_mosaic. in a module with a version",
                    "prefix every op but builtin.module, or none and leave the version out", true});

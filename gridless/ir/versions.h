@@ -1,10 +1,20 @@
-// The differences between the serialised versions 13 to 18 of Mosaic modules.
+// The differences between the serialised versions 1 to 18 of Mosaic modules. All are read; 13 and
+// later are written.
 //
+//    2  enqueue_dma and sem_signal get operand segments (and core_id)
+//    3  multi_reduction's reduction_dims become an array; wait_dma(sem, ref) becomes wait_dma2
+//    4  enqueue_dma: priority               8  enqueue_dma: strict_ordering
+//    5  dynamic_gather: dimension -> dimensions      6  iota: the same
+//    7  wait_dma2: operand segments (device, core)   11  tpu.store: add
+//   13  matmul: transpose_lhs_hint
 //   14  subcore_id: enqueue_dma and wait_dma 6 -> 7 operand segments, sem_signal 4 -> 5
 //   15  reinterpret_cast gets operand segments (source, dynamic offset, dynamic sizes)
 //   wait_dma2(sem, source, target, [device], [core]) is the older spelling of wait_dma(source,
 //   [source_sem], target, [target_sem], [device], [core], [subcore]) {wait_target}. A wait for the
 //   local send of a remote copy was written with the refs swapped and dummy zeros for both ids.
+//
+//   vector.transpose and tpu.repeat are older spellings of tpu.transpose and of a tpu.concatenate
+//   of one vector with itself.
 //
 // In memory there is the newest form only.
 #pragma once
@@ -18,7 +28,8 @@
 
 namespace gridless::ir {
 
-inline constexpr int kOldestVersion = 13;
+inline constexpr int kOldestRead = 1;
+inline constexpr int kOldestVersion = 13;  // that is written
 inline constexpr int kNewestVersion = 18;
 inline constexpr std::string_view kStablePrefix = "stable_mosaic.";
 

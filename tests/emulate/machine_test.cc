@@ -201,5 +201,41 @@ TEST(Grid, APartialBlockIsClippedAndTheRestIsPoison) {
   EXPECT_EQ(ran.out, want);
 }
 
+// Adds 1 to a number in memory at each point of a grid of a dynamic and a static size.
+std::string grid_kernel() {
+  const std::string out = "memref<1xi32, #tpu.memory_space<smem>>";
+  return kernel(
+      "%i: i32, %j: i32, %o: " + out, "i32, i32, " + out,
+      R"(
+%c0 = "stable_mosaic.arith.constant"() {value = 0 : index} : () -> index
+%one = "stable_mosaic.arith.constant"() {value = 1 : i32} : () -> i32
+%point = "stable_mosaic.arith.addi"(%i, %j) : (i32, i32) -> i32
+%zero = "stable_mosaic.arith.constant"() {value = 0 : i32} : () -> i32
+%first = "stable_mosaic.arith.cmpi"(%point, %zero) {predicate = 0 : i64} : (i32, i32) -> i1
+%old = "stable_mosaic.memref.load"(%o, %c0) : ()" +
+          out + R"(, index) -> i32
+%from = "stable_mosaic.arith.select"(%first, %zero, %old) : (i1, i32, i32) -> i32
+%new = "stable_mosaic.arith.addi"(%from, %one) : (i32, i32) -> i32
+"stable_mosaic.memref.store"(%new, %o, %c0) : (i32, )" +
+          out + ", index) -> ()\n",
+      "iteration_bounds = array<i64: -9223372036854775808, 2>, scratch_operands = 0 : i64");
+}
+
+TEST(Machine, DynamicGridsRunAsOftenAsTheirOperandSays) {
+  const ir::Call call{.operands = {tensor({}, ir::Elem::kI32)},
+                      .results = {tensor({1}, ir::Elem::kI32)}};
+  const auto ran = run<int32_t>(grid_kernel(), call, 1, std::vector<int32_t>{3});
+  EXPECT_THAT(ran.report.diagnostics, SizeIs(0)) << to_string(ran.report.diagnostics);
+  EXPECT_THAT(ran.out, ElementsAre(6));
+}
+
+TEST(Machine, AGridWithoutPointsRunsNothing) {
+  const ir::Call call{.operands = {tensor({}, ir::Elem::kI32)},
+                      .results = {tensor({1}, ir::Elem::kI32)}};
+  const auto ran = run<int32_t>(grid_kernel(), call, 1, std::vector<int32_t>{0});
+  EXPECT_THAT(ran.report.diagnostics, SizeIs(0)) << to_string(ran.report.diagnostics);
+  EXPECT_TRUE(ran.report.finished);
+}
+
 }  // namespace
 }  // namespace gridless::emulate

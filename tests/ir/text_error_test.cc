@@ -53,7 +53,7 @@ TEST(TextError, Versions) {
     return "\"builtin.module\"() ({ \"" + prefix + "tpu.trace_stop\"() : () -> () }) " + attrs +
            " : () -> ()";
   };
-  expect_error(with("{stable_mosaic.version = 12 : i64}", "stable_mosaic."), "version 12");
+  expect_error(with("{stable_mosaic.version = 0 : i64}", "stable_mosaic."), "version 0");
   expect_error(with("{stable_mosaic.version = 19 : i64}", "stable_mosaic."), "version 19");
   expect_error(with("", "stable_mosaic."), "no stable_mosaic.version");
   expect_error(with("{stable_mosaic.version = 13 : i64}", ""), "without the prefix");
