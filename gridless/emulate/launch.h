@@ -17,6 +17,7 @@ class Launch {
  public:
   // All three must outlive the launch.
   Launch(const Kernel& kernel, std::span<const CoreMemory> memory, const Options& options);
+  Launch(const Launch&) = delete;  // the machine points into it
 
   Report run();
 
