@@ -72,6 +72,19 @@ function(gridless_app)
   endif()
 endfunction()
 
+# tests/certificate/library/*.cc: mutants of kernels and generated programs, against which the
+# checker is tested; bench/mutants.cc judges every one of them.
+function(gridless_certificate)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/certificate/library/*.cc)
+  add_library(gridless_certificate STATIC ${sources})
+  target_link_libraries(gridless_certificate PUBLIC gridless_emulate gridless_weights
+                        gridless_gallery)
+  target_compile_definitions(gridless_certificate PRIVATE
+    GRIDLESS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_executable(mutants ${PROJECT_SOURCE_DIR}/bench/mutants.cc)
+  target_link_libraries(mutants PRIVATE gridless_certificate)
+endfunction()
+
 # tests/<dir>/*_test.cc: one binary per directory, labels unit (default) or golden, error, fuzz.
 function(gridless_tests)
   include(GoogleTest)
@@ -90,6 +103,9 @@ function(gridless_tests)
                             GTest::gtest_main ${RAPIDCHECK_LIBRARY})
       if(TARGET gridless_gallery)
         target_link_libraries(test_${name} PRIVATE gridless_gallery)
+      endif()
+      if(name STREQUAL "certificate")
+        target_link_libraries(test_${name} PRIVATE gridless_certificate)
       endif()
       if(TARGET gridless)
         add_dependencies(test_${name} gridless)

@@ -59,9 +59,12 @@ std::expected<void, Diagnostics> read_window(const ir::Module& module, const ir:
 }
 
 std::string shape_problem(const Argument& arg, Type spec) {
-  if (ir::bit_width(arg.type.elem()) != ir::bit_width(spec.elem()))
-    return fmt::format("{} is {}, the call's is {}", arg.name, ir::spelling(arg.type.elem()),
-                       ir::spelling(spec.elem()));
+  // Signs of integers are a matter of the ops, so only width and family must agree; floats of one
+  // width are different formats.
+  const ir::Elem a = arg.type.elem(), b = spec.elem();
+  const bool other_family = ir::is_float(a) != ir::is_float(b) || (ir::is_float(a) && a != b);
+  if (ir::bit_width(a) != ir::bit_width(b) || other_family)
+    return fmt::format("{} is {}, the call's is {}", arg.name, ir::spelling(a), ir::spelling(b));
   const bool matches = arg.is_window ? arg.type.shape().size() == spec.shape().size()
                                      : arg.type.shape() == spec.shape();
   if (matches) return {};

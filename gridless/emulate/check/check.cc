@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 
+#include "gridless/emulate/check/alignment.h"
 #include "gridless/emulate/check/capacity.h"
+#include "gridless/emulate/check/collectives.h"
 #include "gridless/emulate/check/garbage.h"
 
 namespace gridless::emulate {
@@ -28,22 +30,6 @@ constexpr std::string_view kAssumptions[] = {
 
 Finding finding(Diagnostic d) { return {std::move(d), {}, std::nullopt}; }
 
-bool uses_barrier(const Kernel& kernel) {
-  return std::ranges::any_of(kernel.body.code, [](const Instr& in) {
-    return in.op && in.op->code == ir::OpCode::kTpuSemBarrier;
-  });
-}
-
-void check_collective(const Kernel& kernel, std::vector<Finding>& out) {
-  if (!uses_barrier(kernel) || kernel.call.collective_id) return;
-  out.push_back(finding(
-      {.kind = "collective_mismatch",
-       .message = "the kernel uses the barrier semaphore, but its call has no collective_id",
-       .where = kernel.function->loc,
-       .notes = {},
-       .hint = "give every kernel that runs at the same time a collective_id of its own"}));
-}
-
 // Findings of the rules that hold for any prefix of the run, then those about its end.
 void apply_rules(const Trace& trace, std::vector<Finding>& out, CheckReport& report) {
   Rules rules(trace);
@@ -53,6 +39,7 @@ void apply_rules(const Trace& trace, std::vector<Finding>& out, CheckReport& rep
   if (trace.finished) {
     rules.lifetimes();
     rules.semaphores_left();
+    rules.never_written();
   }
   rules.deadlock(report.wait_for);
   report.passes = rules.passes();
@@ -156,8 +143,6 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
   report.semaphores = used.semaphores;
   for (Diagnostic& d : check_capacity(kernel, used))
     report.findings.push_back(finding(std::move(d)));
-  check_collective(kernel, report.findings);
-
   const Options run_options{.max_steps = options.max_steps,
                             .max_events = options.max_events,
                             .fill = Fill::kPositive,
@@ -173,6 +158,10 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
     report.findings.push_back(finding(std::move(d)));
   }
   report.events = trace.events;
+  const auto take = [&](std::vector<Finding> found) {
+    for (Finding& f : found) report.findings.push_back(std::move(f));
+  };
+  take(check_collectives(trace));
   if (stopped_late(run)) {
     report.notes.push_back("stopped after too many events: not looked at for races and the like");
     return done();
@@ -182,9 +171,9 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
   } else {
     apply_rules(trace, report.findings, report);
   }
+  take(misaligned(trace));
   int harmless = 0;
-  for (Finding& f : judge_suspects(*emulator, cores, inputs, run, run_options, harmless))
-    report.findings.push_back(std::move(f));
+  take(judge_suspects(*emulator, cores, inputs, run, run_options, harmless));
   if (harmless > 0)
     report.notes.push_back(fmt::format(
         "{} loads of uninitialised memory: no result, address or branch depends on them",

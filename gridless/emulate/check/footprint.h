@@ -24,11 +24,17 @@ class Footprints {
   std::string str(int32_t f) const;
   size_t size() const { return all_.size(); }
 
- private:
   // Elements lo, lo + step, ... of one dimension of the buffer.
   struct Range {
     int64_t lo = 0, count = 1, step = 1;
   };
+  // By dimension of the buffer; null: no such box.
+  const std::vector<Range>* box(int32_t f) const {
+    const Footprint& print = all_[static_cast<size_t>(f)];
+    return print.is_box ? &print.box : nullptr;
+  }
+
+ private:
   struct Footprint {
     Region region;
     int64_t first = 0, last = 0;

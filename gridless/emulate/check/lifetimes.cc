@@ -1,4 +1,5 @@
-// R7 and R8: memory that is used before it belongs to the program, or after.
+// R7 and R8: memory that is used before it belongs to the program, or after; and results that are
+// not used at all.
 #include <fmt/format.h>
 
 #include "gridless/emulate/check/rules.h"
@@ -59,6 +60,26 @@ void Rules::lifetimes() {
                     trace_.semaphore_name(e.semaphore), e.issue.core),
         "wait for it inside the scope", {core, e.issue.core})
         .diagnostic.notes.push_back(fmt::format("from {}", trace_.where(e.code)));
+  }
+}
+
+void Rules::never_written() {
+  const std::vector<Argument>& arguments = trace_.kernel->arguments;
+  std::vector<bool> written(arguments.size(), false);
+  for (const Access& a : trace_.accesses) {
+    const auto site = static_cast<size_t>(trace_.site_of(a.memory));
+    if (a.write && site < written.size()) written[site] = true;
+  }
+  for (size_t s = 0; s < arguments.size(); ++s) {
+    const Argument& arg = arguments[s];
+    // What is aliased to an operand holds the operand's values.
+    if (arg.role != Argument::Role::kOutput || arg.aliased >= 0 || written[s]) continue;
+    Finding& f = add("uninitialised_read", {},
+                     fmt::format("no core writes result {} ({}): the caller reads garbage",
+                                 arg.tensor, arg.name),
+                     "copy something into it, or leave the result out", {});
+    f.diagnostic.severity = Diagnostic::Severity::kWarning;
+    f.diagnostic.where = trace_.kernel->function->loc;
   }
 }
 

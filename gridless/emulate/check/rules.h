@@ -41,6 +41,7 @@ class Rules {
   void entries();          // R8: remote writes and increments against kernel entry
   void timing_reads();     // R10
   void semaphores_left();  // not zero at the end, and why
+  void never_written();    // results that nobody writes
   void deadlock(const WaitForGraph& graph);
 
   std::vector<Finding> take() { return std::move(findings_); }
