@@ -66,7 +66,7 @@ Judge::Judge(const Subject& subject) : subject_(subject), program_(subject.make(
 
 GarbageRun Judge::record(const emulate::Emulator& emulator, Fill fill) const {
   const auto inputs =
-      emulate::complete_inputs(emulator.call(), subject_.cores, subject_.views()).value();
+      emulate::complete_inputs(emulator.call(), subject_.cores, subject_.views(), true).value();
   return run_recorded(emulator, subject_.cores, inputs, {.max_steps = kMostSteps, .fill = fill});
 }
 
