@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   using Row = std::array<int, kFates>;
   std::array<Row, kOperators> table{};
+  std::array<int, kOperators> explored{};  // of the equivalent ones
+  int flagged_explored = 0;
   int subjects = 0;
   for (const Subject& subject : all_subjects()) {
     const bool take = wanted.empty() || std::ranges::any_of(wanted, [&](const std::string& w) {
@@ -40,6 +42,8 @@ int main(int argc, char** argv) {
       const Judgement j = judge(m);
       ++row[static_cast<size_t>(j.fate)];
       ++table[static_cast<size_t>(m.op)][static_cast<size_t>(j.fate)];
+      if (j.explored && j.fate == Fate::kEquivalent) ++explored[static_cast<size_t>(m.op)];
+      if (j.explored && j.fate == Fate::kFlagged) ++flagged_explored;
       if (j.fate == Fate::kMissed ||
           (verbose && j.fate != Fate::kKilled && j.fate != Fate::kRefused))
         fmt::print("  {}: {} {} ({}){} found [{}] faults [{}]\n", name(j.fate), name(m.op), m.where,
@@ -74,5 +78,14 @@ int main(int argc, char** argv) {
       "({:.1f} %); {:.1f} s\n",
       subjects, killed + missed, killed, 100.0 * killed / std::max(1, killed + missed),
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  fmt::print("flagged ones that were explored under every timing: {}\n\nequivalent, and why:\n",
+             flagged_explored);
+  for (size_t m = 0; m < kOperators; ++m) {
+    const int all = table[m][static_cast<size_t>(Fate::kEquivalent)];
+    if (all == 0) continue;
+    fmt::print("{:<16} {:>4} ({} explored under every timing): {}\n",
+               name(static_cast<Operator>(m)), all, explored[m],
+               why_equivalent(static_cast<Operator>(m)));
+  }
   return missed > 0 ? 1 : 0;
 }

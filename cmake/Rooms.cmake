@@ -81,8 +81,13 @@ function(gridless_certificate)
                         gridless_gallery)
   target_compile_definitions(gridless_certificate PRIVATE
     GRIDLESS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_executable(mutants ${PROJECT_SOURCE_DIR}/bench/mutants.cc)
-  target_link_libraries(mutants PRIVATE gridless_certificate)
+  foreach(name mutants agreement)
+    add_executable(${name} ${PROJECT_SOURCE_DIR}/bench/${name}.cc)
+    target_link_libraries(${name} PRIVATE gridless_certificate)
+  endforeach()
+  # 2,000 generated programs; a short run is in test_certificate.
+  add_test(NAME certificate.agreement COMMAND agreement 2000)
+  set_tests_properties(certificate.agreement PROPERTIES LABELS certificate TIMEOUT 600)
 endfunction()
 
 # tests/<dir>/*_test.cc: one binary per directory, labels unit (default) or golden, error, fuzz.

@@ -25,19 +25,22 @@ void Rules::lifetimes() {
     first(kind, a.code.op);
     const bool always = in_order_.can_overtake(a, end);
     Finding& f = add(always ? kind : "order_assumption", a.code,
-                     fmt::format("a copy may still {} {} when {} of core {} ends",
-                                 a.write ? "write" : "read", trace_.memory_name(a.memory),
-                                 scoped   ? "its scope"
-                                 : window ? "the grid step"
-                                          : "the kernel",
-                                 core),
+                     fmt::format("a copy may still {} {} when {}", a.write ? "write" : "read",
+                                 trace_.memory_name(a.memory),
+                                 scoped   ? "the scope of that buffer ends"
+                                 : window ? "the grid step ends"
+                                          : fmt::format("core {} leaves the kernel", core)),
                      scoped ? "wait for the copy inside the scope that owns its buffers"
                             : "wait for every copy before the kernel ends",
                      {a.at.core, core});
     f.diagnostic.notes.push_back(describe(a));
     f.diagnostic.notes.push_back("why: " + why(a, end));
     if (!always) f.diagnostic.severity = Diagnostic::Severity::kWarning;
-    f.schedule = schedule(kind, a, end, scoped ? "the end of the scope" : "the end of the kernel");
+    f.schedule = schedule(kind, a, end,
+                          scoped   ? "the end of the scope"
+                          : window ? "the end of the grid step"
+                                   : "the end of the kernel");
+    f.diagnostic.notes.push_back(timing(*f.schedule));
   }
   // Increments that may come after the scope of their semaphore.
   for (size_t i = 0; i < trace_.increments.size(); ++i) {
@@ -55,11 +58,15 @@ void Rules::lifetimes() {
     if (reported_.contains({"use_after_scope", e.code.op, nullptr})) continue;
     if (!replay_.can_miss(id, end)) continue;
     first("use_after_scope", e.code.op);
-    add("use_after_scope", e.code,
-        fmt::format("an increment of {} by core {} may come after the semaphore's scope",
-                    trace_.semaphore_name(e.semaphore), e.issue.core),
-        "wait for it inside the scope", {core, e.issue.core})
-        .diagnostic.notes.push_back(fmt::format("from {}", trace_.where(e.code)));
+    Finding& f = add("use_after_scope", e.code,
+                     fmt::format("what core {} adds to {} may come after the semaphore's scope",
+                                 e.issue.core, trace_.semaphore_name(e.semaphore)),
+                     "wait for it inside the scope", {core, e.issue.core});
+    f.diagnostic.notes.push_back(
+        fmt::format("{} at {} adds {}", e.code.op->info().name, trace_.where(e.code), e.amount));
+    f.diagnostic.notes.push_back(
+        "why: the waits in the scope can all be met without it; then the address may belong to "
+        "somebody else");
   }
 }
 
@@ -89,34 +96,47 @@ constexpr const char* kBarrierHint =
     "first remote copy or signal";
 }
 
+// The event `at` of another core must come after `begin`, from which on the address belongs to the
+// program on core `owner`.
+void Rules::too_early(Node begin, Node at, const Code& code, int owner, const std::string& target,
+                      const std::string& details) {
+  if (!begin.known() && !trace_.finished) return;
+  if (reported_.contains({"missing_barrier", code.op, nullptr})) return;
+  if (begin.known() && !replay_.can_precede(at, begin)) return;
+  first("missing_barrier", code.op);
+  std::string when;
+  if (!begin.known()) {
+    when = fmt::format("which core {} never allocates", owner);
+  } else {
+    when = fmt::format("before core {} has {}", owner,
+                       what_ends(begin) == kEntry ? "entered the kernel"
+                                                  : "left the scope that held the address before");
+  }
+  Finding& f =
+      add("missing_barrier", code,
+          fmt::format("core {} may write {}{} {}", at.core, target, begin.known() ? "" : ",", when),
+          kBarrierHint, {at.core, owner});
+  f.diagnostic.notes.push_back(details);
+  f.diagnostic.notes.push_back(
+      fmt::format("why: nothing that core {} does after {} is waited for before this", owner,
+                  what_ends(begin)));
+  if (!begin.known()) return;
+  f.schedule = Schedule{.kind = "missing_barrier",
+                        .holds_copy = false,
+                        .held = begin,
+                        .until = at,
+                        .held_at = what_ends(begin),
+                        .until_at = trace_.where(code)};
+  f.diagnostic.notes.push_back(timing(*f.schedule));
+}
+
 void Rules::entries() {
   for (const Access& a : trace_.accesses) {
     const int core = trace_.core_of(a.memory);
     if (core == a.at.core) continue;
     const Node begin = ready(core, a.memory, a.life);
-    if (!begin.known() && !trace_.finished) continue;
-    if (order_.before(begin, a.at)) continue;
-    if (reported_.contains({"missing_barrier", a.code.op, nullptr})) continue;
-    if (begin.known() && !replay_.can_precede(a.at, begin)) continue;
-    first("missing_barrier", a.code.op);
-    const bool scoped = trace_.site_of(a.memory) > trace_.kernel->barrier_site();
-    Finding& f = add(
-        "missing_barrier", a.code,
-        fmt::format("core {} may write {} before core {} has {}", a.at.core,
-                    trace_.memory_name(a.memory), core,
-                    scoped ? "left the scope that held the address before" : "entered the kernel"),
-        kBarrierHint, {a.at.core, core});
-    f.diagnostic.notes.push_back(describe(a));
-    f.diagnostic.notes.push_back(
-        fmt::format("why: nothing that core {} does after {} is waited for before this", core,
-                    what_ends(begin)));
-    if (begin.known())
-      f.schedule = Schedule{.kind = "missing_barrier",
-                            .holds_copy = false,
-                            .held = begin,
-                            .until = a.at,
-                            .held_at = fmt::format("the entry of core {}", core),
-                            .until_at = trace_.where(a.code)};
+    if (begin.known() && order_.before(begin, a.at)) continue;  // no words needed
+    too_early(begin, a.at, a.code, core, trace_.memory_name(a.memory), describe(a));
   }
   for (const Increment& e : trace_.increments) {
     const int core = trace_.owner(e.semaphore);
@@ -125,16 +145,10 @@ void Rules::entries() {
     const int32_t memory = trace_.memory(core, trace_.semaphore_site_of(e.semaphore)) +
                            launch * trace_.cores * trace_.sites;
     const Node begin = ready(core, memory, e.life);
-    if (!begin.known() && !trace_.finished) continue;
-    if (order_.before(begin, e.issue)) continue;
-    if (reported_.contains({"missing_barrier", e.code.op, nullptr})) continue;
-    if (begin.known() && !replay_.can_precede(e.issue, begin)) continue;
-    first("missing_barrier", e.code.op);
-    add("missing_barrier", e.code,
-        fmt::format("core {} may add to {} before core {} has entered the kernel", e.issue.core,
-                    trace_.semaphore_name(e.semaphore), core),
-        kBarrierHint, {core, e.issue.core})
-        .diagnostic.notes.push_back(fmt::format("at {}", trace_.where(e.code)));
+    if (begin.known() && order_.before(begin, e.issue)) continue;
+    too_early(begin, e.issue, e.code, core, trace_.semaphore_name(e.semaphore),
+              fmt::format("{} on core {} at {} adds {}", e.code.op->info().name, e.issue.core,
+                          trace_.where(e.code), e.amount));
   }
 }
 

@@ -39,9 +39,12 @@ void Rules::self_overlap(const CopyEvent& copy) {
   if (from.memory != to.memory || !trace_.footprints.overlap(from.footprint, to.footprint)) return;
   if (!first("race", copy.code.op, copy.code.op)) return;
   add("race", copy.code,
-      fmt::format("a copy's source and target overlap: {}{} to {}", trace_.memory_name(from.memory),
-                  trace_.footprints.str(from.footprint), trace_.footprints.str(to.footprint)),
-      "copy through another buffer", {copy.start.core});
+      fmt::format("a copy's source and target overlap: {} and {} of {}",
+                  trace_.footprints.str(from.footprint), trace_.footprints.str(to.footprint),
+                  trace_.memory_name(from.memory)),
+      "copy through another buffer", {copy.start.core})
+      .diagnostic.notes.push_back(
+          fmt::format("started by core {} at {}", copy.start.core, trace_.where(copy.code)));
 }
 
 void Rules::races_of(const std::vector<int32_t>& accesses) {
@@ -124,10 +127,7 @@ void Rules::race(const Access& a, const Access& b) {
         "the chip is not known to promise");
   }
   f.schedule = schedule(kind, a, b.at, trace_.where(b.code));
-  f.diagnostic.notes.push_back(
-      fmt::format("timing: {} core {} at {}; the others run on until core {} reaches {}",
-                  a.copy >= 0 ? "hold back the copy started by" : "hold", a.at.core,
-                  trace_.where(a.code), b.at.core, trace_.where(b.code)));
+  f.diagnostic.notes.push_back(timing(*f.schedule));
 }
 
 }  // namespace gridless::emulate

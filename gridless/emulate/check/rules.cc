@@ -108,6 +108,12 @@ Schedule Rules::schedule(const std::string& kind, const Access& a, Node until,
   return s;
 }
 
+std::string Rules::timing(const Schedule& s) {
+  return fmt::format("timing: {} core {} at {}; the others run on until core {} reaches {}",
+                     s.holds_copy ? "hold back the copy started by" : "hold", s.held.core,
+                     s.held_at, s.until.core, s.until_at);
+}
+
 std::string Rules::what_ends(Node n) const {
   for (size_t m = 0; m < trace_.lives.size() && n.known(); ++m) {
     const auto memory = static_cast<int32_t>(m);
@@ -116,7 +122,7 @@ std::string Rules::what_ends(Node n) const {
       if (life.end.known() && life.end.pos == n.pos)
         return "the end of the scope of " + trace_.memory_name(memory);
   }
-  return "its entry";
+  return kEntry;
 }
 
 Node Rules::ready(int core, int32_t memory, int32_t life) const {

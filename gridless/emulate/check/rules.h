@@ -54,11 +54,14 @@ class Rules {
   void pair(const Class& a, const Class& b);
   void race(const Access& a, const Access& b);
   void self_overlap(const CopyEvent& copy);
+  void too_early(Node begin, Node at, const Code& code, int owner, const std::string& target,
+                 const std::string& details);
   // The event after which the address belongs to this life of the memory or semaphore site.
   Node ready(int core, int32_t memory, int32_t life) const;
   Finding& add(std::string kind, const Code& code, std::string message, std::string hint,
                std::vector<int> cores);
-  // "its entry", or "the end of the scope of BUFFER": what a node of ready() is.
+  static constexpr const char* kEntry = "its entry";
+  // kEntry, or "the end of the scope of BUFFER": what a node of ready() is.
   std::string what_ends(Node n) const;
   // True the first time for this kind and pair of ops.
   bool first(const std::string& kind, const ir::Op* a, const ir::Op* b = nullptr);
@@ -67,6 +70,7 @@ class Rules {
   std::string why(const Access& a, Node b) const;
   std::string who_feeds(int32_t semaphore) const;
   Schedule schedule(const std::string& kind, const Access& a, Node until, std::string until_at);
+  static std::string timing(const Schedule& s);  // the schedule in words
   const WaitEvent& wait_at(Node n) const;
   void bytes_of_waits(int32_t semaphore, const Stuck* stuck);
 

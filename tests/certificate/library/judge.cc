@@ -7,6 +7,7 @@
 #include "gridless/base/check.h"
 #include "gridless/emulate/check/check.h"
 #include "gridless/emulate/check/garbage.h"
+#include "gridless/emulate/explore/explore.h"
 #include "gridless/ir/verifier.h"
 
 namespace gridless::certificate {
@@ -17,6 +18,7 @@ using emulate::GarbageRun;
 using Outputs = std::vector<std::vector<std::byte>>;
 
 constexpr int64_t kMostSteps = 2'000'000;
+constexpr int64_t kMostStates = 2'000, kMostExploredSteps = 200'000;
 
 // Calls f(core, result, element, bits of an element, written) for each element of the results.
 template <typename F>
@@ -62,6 +64,10 @@ Judge::Judge(const Subject& subject) : subject_(subject), program_(subject.make(
                  subject.name, run ? to_string(run->report.diagnostics) : run.error().message);
   emulator_.emplace(emulate::Emulator::create(program_.module, program_.call).value());
   original_ = record(*emulator_, Fill::kPositive);
+  std::set<std::string> none;
+  explorable_ = true;
+  explorable_ = explore(program_, none);
+  GRIDLESS_CHECK(none.empty(), "{}: {}", subject.name, fmt::join(none, " "));
 }
 
 GarbageRun Judge::record(const emulate::Emulator& emulator, Fill fill) const {
@@ -91,6 +97,17 @@ bool Judge::run(const ir::Program& program, std::set<std::string>& faults) const
          written_differ(program.call, original_, late->outputs);
 }
 
+// Under every timing, if they are few; true if these were all.
+bool Judge::explore(const ir::Program& program, std::set<std::string>& faults) const {
+  if (!explorable_) return false;
+  const auto verdict =
+      emulate::explore(program.module, program.call, subject_.cores, subject_.views(),
+                       {.max_states = kMostStates, .max_steps = kMostExploredSteps});
+  const std::set<std::string> kinds = verdict->kinds();
+  faults.insert(kinds.begin(), kinds.end());
+  return verdict->exhausted;
+}
+
 Judgement Judge::operator()(const Mutation& mutation) const {
   ir::Program program = subject_.make();
   apply(program.module, mutation, subject_.cores);
@@ -105,6 +122,7 @@ Judgement Judge::operator()(const Mutation& mutation) const {
   for (const Diagnostic& d : report->diagnostics()) out.found.insert(d.kind);
   out.details = to_string(report->diagnostics());
   const bool changed = run(program, out.faults);
+  out.explored = explore(program, out.faults);
   const bool found = !out.found.empty(), fault = !out.faults.empty();
   out.fate = fault     ? (found ? Fate::kKilled : Fate::kMissed)
              : changed ? (found ? Fate::kKilled : Fate::kKilledByValues)

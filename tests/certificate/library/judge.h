@@ -45,11 +45,13 @@ class Judge {
  private:
   emulate::GarbageRun record(const emulate::Emulator& emulator, emulate::Fill fill) const;
   bool run(const ir::Program& program, std::set<std::string>& faults) const;
+  bool explore(const ir::Program& program, std::set<std::string>& faults) const;
 
   const Subject& subject_;
   ir::Program program_;
   std::optional<emulate::Emulator> emulator_;
   emulate::GarbageRun original_;
+  bool explorable_ = false;  // the original is, within the limits
 };
 
 }  // namespace gridless::certificate

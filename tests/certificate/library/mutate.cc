@@ -181,6 +181,26 @@ const char* name(Operator op) {
   return kNames[static_cast<size_t>(op)];
 }
 
+const char* why_equivalent(Operator op) {
+  switch (op) {
+    case Operator::kOtherSlot:
+    case Operator::kShift:
+      return "only a wait names the slice, which counts bytes and not addresses; or what it holds "
+             "is "
+             "overwritten, or equal";
+    case Operator::kMoveEarlier:
+    case Operator::kMoveLater:
+    case Operator::kMoveToEnd:
+      return "the steps that it passes touch nothing that it orders";
+    case Operator::kOtherPeer:
+      return "each core gets as many signals as before, and what they order does not need this one";
+    case Operator::kBound:
+      return "a round that changes nothing";
+    default:
+      return "code that this data does not reach";
+  }
+}
+
 std::vector<Mutation> mutations(ir::Module& module) {
   std::vector<Mutation> out;
   const std::vector<Op*> ops = ops_of(module);

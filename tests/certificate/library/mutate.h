@@ -29,6 +29,8 @@ enum class Operator {
 };
 inline constexpr int kOperators = static_cast<int>(Operator::kShift) + 1;
 const char* name(Operator op);
+// Why some of its mutants change nothing.
+const char* why_equivalent(Operator op);
 
 struct Mutation {
   Operator op = Operator::kDropWait;
