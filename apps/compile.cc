@@ -33,6 +33,7 @@ struct Arguments {
   double time_limit = 120;
   int64_t memory_limit = 16384;
   bool no_schedule = false;
+  bool estimate = false;
   bool json = false;
 };
 
@@ -148,6 +149,9 @@ void print_answer(const Arguments& args, const tpu::CompiledCall& call, double b
          {"libtpu_version", call.libtpu_version},
          {"code_bytes", compiled ? nlohmann::json(compiled->code_bytes) : nlohmann::json()},
          {"vmem_bytes", schedule ? nlohmann::json(schedule->dump.vmem.bytes) : nlohmann::json()},
+         {"cycles_estimated", schedule && schedule->dump.estimated_cycles
+                                  ? nlohmann::json(*schedule->dump.estimated_cycles)
+                                  : nlohmann::json()},
          {"cycles_static", schedule ? nlohmann::json(schedule->cycles) : nlohmann::json()},
          {"executable", compiled ? nlohmann::json(executable) : nlohmann::json()},
          {"messages", message_list(call.result.diagnostics)}});
@@ -166,6 +170,7 @@ int run(const Arguments& args) {
   options.time_limit = std::chrono::milliseconds(static_cast<int64_t>(args.time_limit * 1000));
   options.memory_limit_bytes = args.memory_limit << 20;
   options.schedule = !args.no_schedule;
+  options.estimate = args.estimate;
   tpu::Compiler compiler(std::move(options));
   double build = 0;
   const auto call = compile(args, compiler, [&] { build = seconds_since(start); });
@@ -210,8 +215,13 @@ void add_compile(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0.1, 86400.0));
   command->add_option("--memory-limit", args->memory_limit, "MiB of address space it may take")
       ->check(CLI::Range(int64_t{2048}, int64_t{1} << 24));
-  command->add_flag("--no-schedule", args->no_schedule,
-                    "Leave the schedule out: faster, but no cycles, VMEM and listings");
+  CLI::Option* no_schedule =
+      command->add_flag("--no-schedule", args->no_schedule,
+                        "Leave the schedule out: faster, but no cycles, VMEM and listings");
+  command
+      ->add_flag("--estimate", args->estimate,
+                 "Have libtpu simulate the kernel, copies included; slow where loops are long")
+      ->excludes(no_schedule);
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(command, {"gridless compile kernel:05_matmul?k=1024 --slice tpu7x:1x1x1 -o matmul",
                          "gridless compile ring.mlir --call call.json --slice tpu7x:2x2x4 -o ring",

@@ -34,6 +34,7 @@ void register_commands(CLI::App& app, int& exit_code) {
   add_exec(app, exit_code);
   add_check(app, exit_code);
   add_compile(app, exit_code);
+  add_bundles(app, exit_code);
 
   // Measuring.
   add_bench(app, exit_code);

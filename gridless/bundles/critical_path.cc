@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <utility>
 
 #include "gridless/bundles/instruction_reader.h"
 
@@ -53,6 +55,26 @@ std::vector<CriticalPath> parse_critical_paths(std::string_view text) {
   }
   std::erase_if(out, [](const CriticalPath& path) { return path.chain.empty(); });
   return out;
+}
+
+void place_critical_paths(const Listing& listing, std::vector<CriticalPath>& paths) {
+  std::map<int, std::pair<int, const Instruction*>> defs;  // number -> bundle, instruction
+  for (int b = 0; b < std::ssize(listing.bundles); ++b) {
+    for (int i = listing.bundles[b].first; i < listing.bundles[b].last; ++i) {
+      const Instruction& instruction = listing.instructions[i];
+      if (instruction.def >= 0) defs[instruction.def] = {b, &instruction};
+    }
+  }
+  for (CriticalPath& path : paths) {
+    for (const ChainLink& link : path.chain) {
+      const Instruction theirs = read_instruction(link.instruction);
+      const auto at = defs.find(theirs.def);
+      if (at == defs.end() || at->second.second->opcode != theirs.opcode) continue;
+      const int bundle = at->second.first;
+      path.begin = path.begin < 0 ? bundle : std::min(path.begin, bundle);
+      path.end = std::max(path.end, bundle + 1);
+    }
+  }
 }
 
 }  // namespace gridless::bundles

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gridless/base/diagnostic.h"
+#include "gridless/bundles/listing.h"
 
 namespace gridless::bundles {
 
@@ -21,10 +22,16 @@ struct CriticalPath {
   int region = -1;  // libtpu's number, as in Bundle::starts
   int cycles = 0;   // of the whole chain
   std::vector<ChainLink> chain;
+  // Where the chain lies in the schedule, [begin, end) of Listing::bundles; -1 until it is placed.
+  int begin = -1, end = -1;
 };
 
 // Blocks without a chain are left out, lines that are neither are skipped: an empty list for
 // another text.
 std::vector<CriticalPath> parse_critical_paths(std::string_view text);
+
+// Finds the chains in the schedule, by the numbers of their instructions. Copies that the register
+// allocator removed are not there; a chain of which nothing is left stays unplaced.
+void place_critical_paths(const Listing& listing, std::vector<CriticalPath>& paths);
 
 }  // namespace gridless::bundles

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -115,12 +116,15 @@ VmemUse read_vmem_page(std::string_view page, const std::string& label) {
   return out;
 }
 
-void read_memory(const std::string& text, Dump& out) {
+void read_summary(const std::string& text, Dump& out) {
   const Json data = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   try {
     out.kernel = data.at("kernel").get<std::string>();
     out.vmem.bytes = data.at("vmem_bytes").get<int64_t>();
     out.vmem.spill_bytes = data.at("vmem_spill_bytes").get<int64_t>();
+    if (data.contains("estimated_cycles")) {
+      out.estimated_cycles = data.at("estimated_cycles").get<int64_t>();
+    }
   } catch (const Json::exception&) {
     out.vmem = {};
   }
@@ -155,7 +159,23 @@ Result<Dump> collect_dump(const fs::path& folder, std::string_view kernel) {
   out.code = text(kCodeFile);
   out.critical_path = text(kCriticalPathFile);
   out.vmem = read_vmem_page(read_or_empty(vmem_page), out.kernel);
+  out.estimated_cycles = read_estimate(folder, out.kernel);
   return out;
+}
+
+// In LABEL_TPU7x_static_llo_profile.textproto: "  estimated_cycles: 9543".
+std::optional<int64_t> read_estimate(const fs::path& folder, const std::string& kernel) {
+  constexpr std::string_view kKey = "estimated_cycles:";
+  const std::string text = read_or_empty(folder / (kernel + "_TPU7x_static_llo_profile.textproto"));
+  size_t at = text.find(kKey);
+  if (at == std::string::npos) return std::nullopt;
+  at = text.find_first_not_of(' ', at + kKey.size());
+  int64_t value = 0;
+  if (at == std::string::npos ||
+      std::from_chars(text.data() + at, text.data() + text.size(), value).ec != std::errc()) {
+    return std::nullopt;
+  }
+  return value;
 }
 
 std::map<std::string, std::string> dump_files(const Dump& dump) {
@@ -166,10 +186,11 @@ std::map<std::string, std::string> dump_files(const Dump& dump) {
   keep(kScheduleFile, dump.schedule);
   keep(kCodeFile, dump.code);
   keep(kCriticalPathFile, dump.critical_path);
-  const nlohmann::ordered_json memory = {{"kernel", dump.kernel},
-                                         {"vmem_bytes", dump.vmem.bytes},
-                                         {"vmem_spill_bytes", dump.vmem.spill_bytes}};
-  out[std::string(kMemoryFile)] = memory.dump(1) + "\n";
+  nlohmann::ordered_json summary = {{"kernel", dump.kernel},
+                                    {"vmem_bytes", dump.vmem.bytes},
+                                    {"vmem_spill_bytes", dump.vmem.spill_bytes}};
+  if (dump.estimated_cycles) summary["estimated_cycles"] = *dump.estimated_cycles;
+  out[std::string(kSummaryFile)] = summary.dump(1) + "\n";
   return out;
 }
 
@@ -187,7 +208,7 @@ Result<Dump> read_dump(const fs::path& path, std::string_view kernel) {
   out.schedule = read_or_empty(folder / kScheduleFile);
   out.code = read_or_empty(folder / kCodeFile);
   out.critical_path = read_or_empty(folder / kCriticalPathFile);
-  read_memory(read_or_empty(folder / kMemoryFile), out);
+  read_summary(read_or_empty(folder / kSummaryFile), out);
   return out;
 }
 

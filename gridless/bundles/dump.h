@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,7 +19,7 @@ namespace gridless::bundles {
 inline constexpr std::string_view kScheduleFile = "packed-bundles-post-ra.txt";
 inline constexpr std::string_view kCodeFile = "final_bundles.txt";
 inline constexpr std::string_view kCriticalPathFile = "critical-path.txt";
-inline constexpr std::string_view kMemoryFile = "memory.json";
+inline constexpr std::string_view kSummaryFile = "summary.json";
 
 // VMEM that the kernel allocates, bytes.
 struct VmemUse {
@@ -32,12 +33,18 @@ struct Dump {
   std::string code;           // the listing of the code; "" when absent
   std::string critical_path;  // libtpu's longest chain of each block; "" when absent
   VmemUse vmem;               // zeros when absent
+  // What libtpu's simulation of the kernel says, copies included, if it was asked for.
+  std::optional<int64_t> estimated_cycles;
 };
 
 // What libtpu dumped into `folder` for the kernel: the label is `kernel`, or `kernel` and a number.
 // Without such a label, or with an empty `kernel`, the kernel with the longest schedule, but for
 // the wrapper and copies. An error when there is none.
 Result<Dump> collect_dump(const std::filesystem::path& folder, std::string_view kernel);
+
+// What libtpu's simulation wrote there for the kernel of that label.
+std::optional<int64_t> read_estimate(const std::filesystem::path& folder,
+                                     const std::string& kernel);
 
 // The files that keep a dump, by name; the opposite of read_dump.
 std::map<std::string, std::string> dump_files(const Dump& dump);

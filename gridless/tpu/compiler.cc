@@ -68,12 +68,16 @@ Result<void> Compiler::ensure_worker() {
   if (worker_) return {};
   std::vector<std::string> flags = options_.libtpu_flags;
   std::string folder;
-  if (options_.schedule) {
+  if (options_.schedule || simulates_) {
     TRY(ScratchFolder scratch, ScratchFolder::make());
     scratch_.emplace(std::move(scratch));
     folder = scratch_->path().string();
-    const std::vector<std::string> dumps = dump_flags(kDumps);
-    flags.insert(flags.end(), dumps.begin(), dumps.end());
+    if (simulates_) {
+      flags.push_back(fmt::format("--xla_jf_dump_static_llo_profile_to={}", kDumps));
+    } else {
+      const std::vector<std::string> dumps = dump_flags(kDumps);
+      flags.insert(flags.end(), dumps.begin(), dumps.end());
+    }
   }
   TRY(WorkerProcess process, WorkerProcess::start(options_.worker_command));
   ++workers_started_;
@@ -112,16 +116,38 @@ Result<Outcome> Compiler::attempt(const CompileJob& job) {
   return decode_answer(std::move(std::get<Frame>(answer)));
 }
 
-Result<Outcome> Compiler::attempt_twice(const CompileJob& job) {
-  TRY(Outcome first, attempt(job));
-  const auto* death = std::get_if<WorkerProcess::Death>(&first);
-  if (death == nullptr || death->timed_out || !options_.schedule) return first;
+Result<Outcome> Compiler::attempt_with_less(const CompileJob& job) {
+  const auto crashed = [](const Result<Outcome>& outcome) {
+    const auto* death = outcome ? std::get_if<WorkerProcess::Death>(&*outcome) : nullptr;
+    return death != nullptr && !death->timed_out;
+  };
+  Result<Outcome> first = attempt(job);
+  if (!crashed(first) || !options_.schedule) return first;
   options_.schedule = false;
   scratch_.reset();
   Result<Outcome> second = attempt(job);
-  // The dumps were not the cause.
-  if (second && std::holds_alternative<WorkerProcess::Death>(*second)) options_.schedule = true;
+  if (crashed(second)) options_.schedule = true;  // the dumps were not the cause
   return second;
+}
+
+Result<void> Compiler::take_estimate(const CompileJob& job, CompileResult& result) {
+  if (!options_.estimate || !result.compiled || !result.compiled->schedule) return {};
+  Compiler simulator(options_);
+  simulator.options_.schedule = false;
+  simulator.simulates_ = true;
+  const Result<Outcome> outcome = simulator.attempt(job);
+  if (!outcome) return std::unexpected(outcome.error());
+  bundles::Dump& dump = result.compiled->schedule->dump;
+  const std::filesystem::path folder = simulator.scratch_->path() / kDumps;
+  dump.estimated_cycles = bundles::read_estimate(folder, dump.kernel);
+  if (dump.estimated_cycles) return {};
+  const auto* death = std::get_if<WorkerProcess::Death>(&*outcome);
+  result.diagnostics.push_back(
+      {.severity = Diagnostic::Severity::kWarning,
+       .kind = "no_estimate",
+       .message = fmt::format("'{}': no estimate: libtpu's simulation {}", job.name,
+                              death ? death->what : "wrote none")});
+  return {};
 }
 
 void Compiler::take_schedule(CompileResult& result) {
@@ -149,13 +175,14 @@ Result<CompileResult> Compiler::compile(const CompileJob& job) {
     return input_error("'{}' needs {} cores; {} has {}", job.name, job.cores, job.slice.name(),
                        job.slice.cores());
   }
-  TRY(auto outcome, attempt_twice(job));
-  const auto* death = std::get_if<WorkerProcess::Death>(&outcome);
+  Result<Outcome> outcome = attempt_with_less(job);
+  if (!outcome) return std::unexpected(outcome.error());
+  const auto* death = std::get_if<WorkerProcess::Death>(&*outcome);
   if (death != nullptr) {
     out.diagnostics.push_back(crash(job, *death, options_));
     return out;
   }
-  Answer& read = std::get<Answer>(outcome);
+  Answer& read = std::get<Answer>(*outcome);
   if (read.compiled) {
     platform_version_ = read.platform_version;
     out.compiled = std::move(*read.compiled);
@@ -165,6 +192,7 @@ Result<CompileResult> Compiler::compile(const CompileJob& job) {
     return std::unexpected(read.compiled.error().in(job.name));
   }
   take_schedule(out);
+  TRY_VOID(take_estimate(job, out));
   return out;
 }
 

@@ -48,6 +48,10 @@ struct CompilerOptions {
   // Have libtpu dump the kernel's schedule and read it into Compiled::schedule. A libtpu that
   // crashes over its dumps is tried again without.
   bool schedule = false;
+  // With `schedule`: also what libtpu's own simulation says, copies included. That is a second
+  // compilation, which follows loops round by round (minutes for the 8B step) and crashes on some
+  // kernels; then there is a warning instead.
+  bool estimate = false;
   // How to start a worker: any program that calls worker_main() for this command line.
   std::vector<std::string> worker_command = {"/proc/self/exe", "tpu-worker"};
 };
@@ -71,13 +75,17 @@ class Compiler {
   Result<void> ensure_worker();
   Result<std::variant<Answer, WorkerProcess::Death>> attempt(const CompileJob& job);
   // Again without dumps when the compiler crashed with them.
-  Result<std::variant<Answer, WorkerProcess::Death>> attempt_twice(const CompileJob& job);
+  Result<std::variant<Answer, WorkerProcess::Death>> attempt_with_less(const CompileJob& job);
   // Reads what the worker dumped for the job into `result`, and clears the folder.
   void take_schedule(CompileResult& result);
+  // Compiles the job once more in a worker that simulates it: together with source places in the
+  // dumps the simulation crashes.
+  Result<void> take_estimate(const CompileJob& job, CompileResult& result);
 
   CompilerOptions options_;
   std::optional<ScratchFolder> scratch_;  // the worker's working directory; outlives it
   std::optional<WorkerProcess> worker_;
+  bool simulates_ = false;  // the one that take_estimate() makes
   std::string platform_version_;
   int workers_started_ = 0;
 };

@@ -93,6 +93,10 @@ std::string report(const CompiledCall& call) {
         "schedule    {} cycles with every loop counted once, {} of them with instructions\n"
         "vmem        {} bytes, {} of them spilled registers\n",
         s->cycles, s->bundles, s->dump.vmem.bytes, s->dump.vmem.spill_bytes);
+    if (s->dump.estimated_cycles) {
+      out += fmt::format("estimate    {} cycles, copies included (libtpu's own simulation)\n",
+                         *s->dump.estimated_cycles);
+    }
   }
   out += operand_lines("operand", call.spec.operands);
   out += operand_lines("result", call.spec.results);

@@ -36,7 +36,8 @@ TEST_F(DumpTest, WhatIsKeptReadsBackTheSame) {
                   .schedule = "0 : {}\n",
                   .code = "0 : { %1 = sfence }\n",
                   .critical_path = "Length",
-                  .vmem = {.bytes = 4096, .spill_bytes = 512}};
+                  .vmem = {.bytes = 4096, .spill_bytes = 512},
+                  .estimated_cycles = 77};
   for (const char* inner : {"schedule", "."}) {
     for (const auto& [name, text] : dump_files(dump)) write(fs::path(inner) / name, text);
     const auto read = read_dump(folder_);
@@ -47,6 +48,7 @@ TEST_F(DumpTest, WhatIsKeptReadsBackTheSame) {
     EXPECT_EQ(read->critical_path, dump.critical_path);
     EXPECT_EQ(read->vmem.bytes, 4096);
     EXPECT_EQ(read->vmem.spill_bytes, 512);
+    EXPECT_EQ(read->estimated_cycles, 77);
     fs::remove_all(folder_ / "schedule");
   }
 }
@@ -57,6 +59,8 @@ TEST_F(DumpTest, PicksTheKernelOutOfWhatLibtpuWrites) {
   write("17-step-two.12-03-packed-bundles-post-ra.txt", "two");
   write("17-step-two.12-02-schedule-analysis_packed-bundles-post-ra.txt", "not this");
   write("17-step-two.12-06-final_bundles.txt", "code of two");
+  write("step-two.12_TPU7x_static_llo_profile.textproto",
+        "hlo_op_estimate {\n  estimated_cycles: 9543\n}\n");
   write("17-step.1-03-packed-bundles-post-ra.txt", "one");
   write("17-TLP-07-vmem_report.html",
         R"(<script>const DATA = {"hlo_breakdowns": {"step-two.12": {"total_size": 99, "blocks":
@@ -72,6 +76,8 @@ TEST_F(DumpTest, PicksTheKernelOutOfWhatLibtpuWrites) {
   EXPECT_EQ(two->code, "code of two");
   EXPECT_EQ(two->vmem.bytes, 99);
   EXPECT_EQ(two->vmem.spill_bytes, 7);
+  EXPECT_EQ(two->estimated_cycles, 9543);
+  EXPECT_FALSE(named->estimated_cycles);
   const auto unnamed = read_dump(folder_);
   EXPECT_EQ(unnamed->schedule.size(), 3u);
 }

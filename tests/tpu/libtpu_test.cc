@@ -367,6 +367,28 @@ TEST_F(LibtpuTest, CoresOfTheProgramRunOnTheDevicesOfTheSnake) {
   EXPECT_THAT(listing, testing::Not(HasSubstr(std::to_string(2 << 17))));
 }
 
+// libtpu's simulation takes the matrix kernel and aborts on the other one.
+TEST_F(LibtpuTest, AnEstimateIsGivenWhereLibtpuSurvivesIt) {
+  CompilerOptions options = compiler_->options();
+  options.schedule = options.estimate = true;
+  const auto estimate = [&](const std::string& name, bool& warned) {
+    compiler_.emplace(options);
+    const kernels::Lesson& lesson = **kernels::find_lesson(name);
+    auto program = lesson.build(*lesson.with());
+    const auto call = compile_kernel(*compiler_, std::move(*program), {});
+    EXPECT_TRUE(call && call->result.compiled && call->result.compiled->schedule);
+    warned = !call->result.diagnostics.empty();
+    EXPECT_FALSE(has_errors(call->result.diagnostics));
+    return call->result.compiled->schedule->dump.estimated_cycles;
+  };
+  bool warned = false;
+  // Above the static schedule, whose 1212 cycles have no copies in them.
+  EXPECT_GT(estimate("05_matmul", warned).value_or(0), 1212);
+  EXPECT_FALSE(warned);
+  EXPECT_FALSE(estimate("07_double_buffer", warned));
+  EXPECT_TRUE(warned);
+}
+
 TEST_F(LibtpuTest, OutputFilesAreCompleteAndFreeOfTimes) {
   CallSpec spec = copy_spec({{{8, 128}, "f32"}}, 2);
   spec.aliases = {{.result = 0, .operand = 0}};
