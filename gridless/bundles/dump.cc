@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "gridless/base/json.h"
 #include "gridless/base/mapped_file.h"
 
 namespace gridless::bundles {
@@ -98,10 +98,11 @@ VmemUse read_vmem_page(std::string_view page, const std::string& label) {
   const size_t end = page.find("\n};", at);
   if (at == std::string_view::npos || end == std::string_view::npos) return {};
   const std::string_view text = page.substr(at + kData.size(), end + 2 - at - kData.size());
-  const Json data = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto data = parse_json(text, "vmem_report.html");
   VmemUse out;
+  if (!data) return out;
   try {
-    const Json& kernel = data.at("hlo_breakdowns").at(label);
+    const Json& kernel = data->at("hlo_breakdowns").at(label);
     out.bytes = kernel.at("total_size").get<int64_t>();
     for (const Json& block : kernel.at("blocks")) {
       for (const Json& allocation : block.at("allocations")) {
@@ -116,8 +117,11 @@ VmemUse read_vmem_page(std::string_view page, const std::string& label) {
   return out;
 }
 
-void read_summary(const std::string& text, Dump& out) {
-  const Json data = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+Result<void> read_summary(const fs::path& file, Dump& out) {
+  std::error_code error;
+  if (!fs::exists(file, error)) return {};
+  TRY(const std::string text, read_text_file(file));
+  TRY(const Json data, parse_json(text, file.string()));
   try {
     out.kernel = data.at("kernel").get<std::string>();
     out.vmem.bytes = data.at("vmem_bytes").get<int64_t>();
@@ -125,9 +129,10 @@ void read_summary(const std::string& text, Dump& out) {
     if (data.contains("estimated_cycles")) {
       out.estimated_cycles = data.at("estimated_cycles").get<int64_t>();
     }
-  } catch (const Json::exception&) {
-    out.vmem = {};
+  } catch (const Json::exception& wrong) {
+    return input_error("{}: {}", file.string(), wrong.what());
   }
+  return {};
 }
 
 // A single listing: the code is told from the schedule by its name.
@@ -208,7 +213,7 @@ Result<Dump> read_dump(const fs::path& path, std::string_view kernel) {
   out.schedule = read_or_empty(folder / kScheduleFile);
   out.code = read_or_empty(folder / kCodeFile);
   out.critical_path = read_or_empty(folder / kCriticalPathFile);
-  read_summary(read_or_empty(folder / kSummaryFile), out);
+  TRY_VOID(read_summary(folder / kSummaryFile, out));
   return out;
 }
 

@@ -88,6 +88,16 @@ TEST_F(DumpTest, ASingleFileIsTheScheduleUnlessItsNameSaysCode) {
   EXPECT_GT(read_dump(folder + "/final_bundles.txt")->code.size(), 0u);
 }
 
+TEST_F(DumpTest, ABrokenSummaryIsNamed) {
+  write("packed-bundles-post-ra.txt", "0 : {}\n");
+  for (const char* text : {"{", "{}", "[1]", R"({"kernel": 3})"}) {
+    write("summary.json", text);
+    const auto read = read_dump(folder_);
+    ASSERT_FALSE(read) << text;
+    EXPECT_THAT(read.error().message, HasSubstr("summary.json")) << text;
+  }
+}
+
 TEST_F(DumpTest, SaysWhatIsMissing) {
   EXPECT_THAT(read_dump(folder_ / "nowhere").error().message, HasSubstr("no such file"));
   EXPECT_THAT(read_dump(folder_).error().message, HasSubstr("no schedule of a kernel"));
