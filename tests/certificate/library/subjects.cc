@@ -89,6 +89,8 @@ std::vector<Subject> all_subjects() {
       lesson("15", {{"cores", "4"}}),
       lesson("16", {{"k", "256"}}),
       lesson("17", {{"rows", "4"}}),
+      lesson("18", {{"experts", "8"}}),
+      lesson("19", {{"cores", "2"}, {"layers", "2"}, {"chunks", "4"}, {"tiles", "1"}}),
   };
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(corpus_folder())) {
