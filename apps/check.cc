@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "apps/check_exhaustive.h"
 #include "apps/commands.h"
 #include "apps/common.h"
 #include "apps/exec_tensors.h"
@@ -18,6 +21,7 @@
 #include "apps/source_tensors.h"
 #include "apps/step_tables.h"
 #include "apps/target.h"
+#include "gridless/emulate/check/inputs.h"
 #include "kernels/gallery.h"
 
 namespace gridless::apps {
@@ -35,8 +39,23 @@ struct Arguments {
   int cores = 0;
   int seeds = 0;  // 0: one, or every pattern of the named scalar sources
   int64_t max_steps = emulate::CheckOptions().max_steps;
+  int64_t max_states = emulate::ExploreOptions().max_states;
   bool scalars_only = false;
+  bool exhaustive = false;
   bool json = false;
+};
+
+// The certificate's report, and with --exhaustive the explorer's on the same data.
+struct Answer {
+  CheckReport report;
+  std::optional<emulate::ExploreVerdict> explored;
+
+  bool clean() const { return report.clean() && (!explored || explored->findings.empty()); }
+  Diagnostics diagnostics() const {
+    Diagnostics all = report.diagnostics();
+    if (explored) std::ranges::move(diagnostics_of(*explored), std::back_inserter(all));
+    return all;
+  }
 };
 
 // Operands beyond this, all cores together, are checked without values unless they are given.
@@ -84,33 +103,25 @@ json to_json(const emulate::Finding& f) {
           {"hint", d.hint}};
 }
 
-json to_json(const emulate::Schedule& s) {
-  return {{"kind", s.kind},
-          {"hold",
-           {{"core", s.held.core},
-            {"event", s.held.pos},
-            {"copy", s.holds_copy ? json(s.copy) : json(nullptr)},
-            {"at", s.held_at}}},
-          {"until", {{"core", s.until.core}, {"event", s.until.pos}, {"at", s.until_at}}}};
+// The timings that show the findings, errors first.
+emulate::ScheduleFile schedule_file(const Arguments& args, const Answer& answer) {
+  const CheckReport& report = answer.report;
+  emulate::ScheduleFile file{.target = args.target, .cores = report.cores, .schedules = {}};
+  for (const auto severity : {Diagnostic::Severity::kError, Diagnostic::Severity::kWarning})
+    for (const emulate::Finding& f : report.findings)
+      if (f.schedule && f.diagnostic.severity == severity) file.schedules.push_back(*f.schedule);
+  if (answer.explored)
+    std::ranges::move(schedules_of(*answer.explored), std::back_inserter(file.schedules));
+  return file;
 }
 
-// The first error's schedule, else the first there is.
-const emulate::Schedule* schedule_of(const CheckReport& report) {
-  const emulate::Schedule* found = nullptr;
-  for (const emulate::Finding& f : report.findings) {
-    if (!f.schedule) continue;
-    if (f.diagnostic.severity == Diagnostic::Severity::kError) return &*f.schedule;
-    if (!found) found = &*f.schedule;
-  }
-  return found;
-}
-
-void print_report(const Arguments& args, const CheckReport& report) {
+void print_report(const Arguments& args, const Answer& answer) {
+  const CheckReport& report = answer.report;
   if (args.json) {
     json findings = json::array();
     for (const emulate::Finding& f : report.findings) findings.push_back(to_json(f));
-    print_json({{"target", args.target},
-                {"verdict", report.clean() ? "clean" : "findings"},
+    json out = {{"target", args.target},
+                {"verdict", answer.clean() ? "clean" : "findings"},
                 {"certificate", report.certificate},
                 {"findings", findings},
                 {"notes", report.notes},
@@ -119,7 +130,9 @@ void print_report(const Arguments& args, const CheckReport& report) {
                 {"seconds", report.seconds},
                 {"vmem_peak_bytes", report.vmem_peak_bytes},
                 {"smem_peak_bytes", report.smem_peak_bytes},
-                {"semaphores", report.semaphores}});
+                {"semaphores", report.semaphores}};
+    if (answer.explored) out["exhaustive"] = json_of(*answer.explored);
+    print_json(out);
     return;
   }
   const int errors = static_cast<int>(std::ranges::count_if(report.findings, [](const auto& f) {
@@ -131,6 +144,7 @@ void print_report(const Arguments& args, const CheckReport& report) {
   fmt::print("  {} core{}, {} events, {:.1f} ms; VMEM {} bytes, SMEM {} bytes, {} semaphores\n",
              report.cores, report.cores > 1 ? "s" : "", report.events, report.seconds * 1e3,
              report.vmem_peak_bytes, report.smem_peak_bytes, report.semaphores);
+  if (answer.explored) fmt::print("  {}\n", summary(*answer.explored));
   for (const std::string& n : report.notes) fmt::print("  {}\n", n);
 }
 
@@ -153,9 +167,23 @@ Result<ir::Program> load(const Arguments& args) {
   return load_kernel(args.target, args.call, args.cores);
 }
 
+// One set of inputs.
+Result<Answer> check_once(const Arguments& args, const ir::Program& program, int cores,
+                          std::span<const std::span<const std::byte>> inputs,
+                          const emulate::CheckOptions& options) {
+  Answer answer;
+  TRY(answer.report, emulate::check(program.module, program.call, cores, inputs, options));
+  if (!args.exhaustive) return answer;
+  TRY(const emulate::CheckInputs all,
+      emulate::complete_inputs(program.call, cores, inputs, /*make_up=*/true));
+  TRY(answer.explored, emulate::explore(program.module, program.call, cores, all.operands,
+                                        {.max_states = args.max_states}));
+  return answer;
+}
+
 // With several seeds, the first run that is not clean is the answer, else the first without proof.
-Result<CheckReport> check_seeds(const Arguments& args, const ir::Program& program, int cores,
-                                bool scalars_only) {
+Result<Answer> check_seeds(const Arguments& args, const ir::Program& program, int cores,
+                           bool scalars_only) {
   const std::vector<ir::Source> sources = ir::sources(program.module);
   std::optional<emulate::SourceValues> given;
   if (!args.inputs.empty()) {
@@ -163,22 +191,22 @@ Result<CheckReport> check_seeds(const Arguments& args, const ir::Program& progra
   }
   const bool patterns = scalars_only && !sources.empty() && !given;
   const int seeds = args.seeds > 0 ? args.seeds : patterns ? emulate::SourceValues::kPatterns : 1;
-  std::optional<CheckReport> answer;
+  std::optional<Answer> answer;
   double seconds = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
     TRY(const CallBytes operands, operands_of(args, program.call, cores, seed));
     const std::vector<std::span<const std::byte>> views(operands.begin(), operands.end());
     if (patterns) given = emulate::SourceValues::of_seed(seed);
-    TRY(CheckReport checked, emulate::check(program.module, program.call, cores, views,
-                                            {.max_steps = args.max_steps,
-                                             .scalars_only = scalars_only,
-                                             .sources = given ? &*given : nullptr}));
-    seconds += checked.seconds;
+    TRY(Answer checked, check_once(args, program, cores, views,
+                                   {.max_steps = args.max_steps,
+                                    .scalars_only = scalars_only,
+                                    .sources = given ? &*given : nullptr}));
+    seconds += checked.report.seconds;
     const bool clean = checked.clean();
-    if (!answer || answer->certificate || !clean) answer = std::move(checked);
+    if (!answer || answer->report.certificate || !clean) answer = std::move(checked);
     if (!clean) break;
   }
-  answer->seconds = seconds;
+  answer->report.seconds = seconds;
   return std::move(*answer);
 }
 
@@ -187,16 +215,17 @@ int run(const Arguments& args) {
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
   const bool scalars_only = args.scalars_only || too_large_for_values(program->call, cores);
+  if (scalars_only && args.exhaustive)
+    return report(Error{.message = "--exhaustive runs on values: it is for small kernels"});
   auto answer = check_seeds(args, *program, cores, scalars_only);
   if (!answer) return report(answer.error());
   if (!args.schedule_out.empty()) {
-    const emulate::Schedule* schedule = schedule_of(*answer);
-    const auto written = write_file(
-        args.schedule_out, (schedule ? to_json(*schedule) : json::object()).dump(2) + "\n");
+    const auto written =
+        write_file(args.schedule_out, emulate::to_json(schedule_file(args, *answer)));
     if (!written) return report(written.error());
   }
   if (!args.wait_for_out.empty()) {
-    const auto noted = write_wait_for(args, *answer);
+    const auto noted = write_wait_for(args, answer->report);
     if (!noted) return report(noted.error());
   }
   print_report(args, *answer);
@@ -246,7 +275,7 @@ void add_check(CLI::App& app, int& exit_code) {
       ->option_text("N");
   command
       ->add_option("--schedule-out", args->schedule_out,
-                   "Write the timing that shows the first fault, as JSON")
+                   "Write the timings that show the findings, as JSON, for `exec --schedule`")
       ->option_text("FILE");
   command
       ->add_option("--wait-for", args->wait_for_out,
@@ -256,6 +285,14 @@ void add_check(CLI::App& app, int& exit_code) {
   command->add_flag("--scalars-only", args->scalars_only,
                     "Run without what vectors hold: programs of any size. Taken by itself where "
                     "the operands are larger than 256 MiB");
+  command->add_flag("--exhaustive", args->exhaustive,
+                    "Small kernels: also run every timing, one by one, as a second opinion");
+  command
+      ->add_option("--max-states", args->max_states,
+                   "With --exhaustive: states visited before it gives up without a verdict")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str()
+      ->option_text("N");
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(command, {"gridless check kernel:15_all_reduce --cores 8",
                          "gridless check 'model:llama_8b?rows=4&context=8000' --cores 8 --json"});

@@ -5,15 +5,18 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "apps/commands.h"
 #include "apps/common.h"
+#include "apps/exec_schedule.h"
 #include "apps/exec_tensors.h"
 #include "apps/kernel_target.h"
 #include "gridless/base/processors.h"
 #include "gridless/cpu/run_call.h"
 #include "gridless/emulate/emulator.h"
+#include "gridless/emulate/scheduler.h"
 
 namespace gridless::apps {
 namespace {
@@ -24,6 +27,9 @@ struct Arguments {
   std::string outputs;
   std::string call;
   std::string engine = "emulate";
+  std::string schedule;
+  int finding = 1;
+  std::optional<uint64_t> adversarial;
   int cores = 0;
   bool json = false;
 };
@@ -53,17 +59,29 @@ void print_answer(const Arguments& args, const std::vector<NamedTensor>& outputs
 }
 
 int run(const Arguments& args) {
+  if (args.engine == "cpu" && (args.adversarial || !args.schedule.empty()))
+    return report(Error{.message = "--adversarial and --schedule are for --engine emulate"});
   const auto program = load_kernel(args.target, args.call, args.cores);
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
   const auto operands = read_operands(args.inputs, program->call, cores);
   if (!operands) return report(operands.error());
   const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
+  if (!args.schedule.empty())
+    return rerun_schedule(*program, cores, views,
+                          {.target = args.target,
+                           .schedules = args.schedule,
+                           .number = args.finding,
+                           .outputs = args.outputs,
+                           .json = args.json});
   const auto start = std::chrono::steady_clock::now();
-  const auto result = args.engine == "cpu"
-                          ? cpu::run_call(*program, cores, views,
-                                          {.threads = std::min(cores, physical_processors())})
-                          : emulate::run_call(program->module, program->call, cores, views);
+  emulate::Adversary adversary(args.adversarial.value_or(0));
+  const auto result =
+      args.engine == "cpu"
+          ? cpu::run_call(*program, cores, views,
+                          {.threads = std::min(cores, physical_processors())})
+          : emulate::run_call(program->module, program->call, cores, views,
+                              {.scheduler = args.adversarial ? &adversary : nullptr});
   if (!result) return report(result.error());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -111,12 +129,28 @@ void add_exec(CLI::App& app, int& exit_code) {
   command->add_option("--engine", args->engine, "What runs it: the emulator, or the fast engine")
       ->check(CLI::IsMember({"emulate", "cpu"}))
       ->capture_default_str();
+  command
+      ->add_option("--adversarial", args->adversarial,
+                   "Emulator: random hostile timing, the same for the same seed: cores far ahead, "
+                   "copies late, out of order and counted in part")
+      ->option_text("SEED");
+  command
+      ->add_option("--schedule", args->schedule,
+                   "Emulator: run a timing that `check --schedule-out` wrote, and say what it "
+                   "shows beside program order")
+      ->option_text("FILE");
+  command->add_option("--finding", args->finding, "Which of the schedules in the file")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str()
+      ->option_text("N");
   command->add_flag("--json", args->json, "Print one JSON object");
   set_examples(
       command,
       {"gridless exec kernel:05_matmul?k=1024 --inputs in.safetensors --outputs out.safetensors",
        "gridless exec ring.mlir --call call.json --inputs in.safetensors "
-       "--outputs out.safetensors --cores 4 --json"});
+       "--outputs out.safetensors --cores 4 --json",
+       "gridless exec ring.mlir --inputs in.safetensors --outputs out.safetensors "
+       "--schedule race.json --finding 2"});
   command->callback([args, &exit_code] { exit_code = run(*args); });
 }
 

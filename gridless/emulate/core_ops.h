@@ -47,14 +47,22 @@ struct CoreOps {
 
  private:
   Recorder::At at() const { return {core, frame, *instr}; }
-  // True: the event must wait. Asked after all checks, before anything changes.
-  bool held(Event event) { return !machine.gate->pass(core, std::move(event)); }
+  // Asks the gate, if there is one, and counts the event; true: it must wait. `make` describes it.
+  // Asked after all checks, before anything changes.
+  template <typename Make>
+  bool held(const Make& make) {
+    if (machine.gate && !machine.gate->pass(core, make())) return true;
+    ++core.events;
+    return false;
+  }
   bool held_access(Event::Kind kind, const ir::Op& op, const View& v, const Shape& starts,
                    const Shape& sizes, const Shape& steps) {
-    return machine.gate && held({.kind = kind,
-                                 .op = &op,
-                                 .buffer = v.buffer,
-                                 .region = region_of(v, starts, sizes, steps)});
+    return held([&] {
+      return Event{.kind = kind,
+                   .op = &op,
+                   .buffer = v.buffer,
+                   .region = region_of(v, starts, sizes, steps)};
+    });
   }
   bool held_count(Event::Kind kind, const ir::Op& op, const View& v, int on_core, int64_t amount);
   // Under a recorder, a load that does not lie in its ref: garbage beyond the ref's end.

@@ -48,7 +48,8 @@ Step CoreOps::view_or_fault(const ir::Op& op, std::string problem, View v) {
 Step CoreOps::MemrefAlloca(const ir::Op&) {
   if (machine.recorder) machine.recorder->allocate(at());
   if (machine.gate)
-    held({.kind = Event::Kind::kAllocate, .op = instr->op, .first_site = instr->target});
+    machine.gate->pass(
+        core, {.kind = Event::Kind::kAllocate, .op = instr->op, .first_site = instr->target});
   set(whole(core.buffers[static_cast<size_t>(instr->target)]));
   return Step::kNext;
 }
@@ -192,6 +193,7 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
   if (machine.scalars_only) {
     if (lenient(v, starts, sizes, steps)) return Step::kNext;
     check_block(op, v, starts, sizes, steps);
+    ++core.events;
     if (machine.recorder)
       machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
     return Step::kNext;

@@ -25,12 +25,14 @@ Semaphore& CoreOps::semaphore(const ir::Op& op, const View& v, int on_core) {
 
 bool CoreOps::held_count(Event::Kind kind, const ir::Op& op, const View& v, int on_core,
                          int64_t amount) {
-  return machine.gate && held({.kind = kind,
-                               .op = &op,
-                               .semaphore = &semaphore(op, v, on_core),
-                               .semaphores = &machine.cores[static_cast<size_t>(on_core)]
-                                                  .buffers[static_cast<size_t>(v.buffer->site)],
-                               .amount = amount});
+  return held([&] {
+    return Event{.kind = kind,
+                 .op = &op,
+                 .semaphore = &semaphore(op, v, on_core),
+                 .semaphores = &machine.cores[static_cast<size_t>(on_core)]
+                                    .buffers[static_cast<size_t>(v.buffer->site)],
+                 .amount = amount};
+  });
 }
 
 Step CoreOps::wait(const ir::Op& op, const View& ref, int64_t need) {
@@ -42,6 +44,7 @@ Step CoreOps::wait(const ir::Op& op, const View& ref, int64_t need) {
     if (machine.recorder) machine.recorder->wait(at(), ref, need);
     return Step::kNext;
   }
+  --core.events;
   std::string name = ref.buffer->name;
   if (ref.buffer->semaphores.size() > 1) name += fmt::format("[{}]", ref.offset);
   core.waiting = {&op, &s, std::move(name), need, ref.buffer->site, ref.offset};
@@ -66,25 +69,26 @@ Step CoreOps::TpuEnqueueDma(const ir::Op& op) {
   t.arrived = &semaphore(op, ref(seg[3]), to);
   if (has_sent) t.sent = &semaphore(op, ref(seg[1]), core.id);
   t.bytes = t.src.num_bytes();
-  t.arrived_ref = ref(seg[3]);
-  if (has_sent) t.sent_ref = ref(seg[1]);
+  if (machine.recorder || machine.gate) {
+    t.arrived_ref = ref(seg[3]);
+    if (has_sent) t.sent_ref = ref(seg[1]);
+  }
+  std::shared_ptr<const Transfer> copy;  // under a gate
+  if (machine.gate) copy = std::make_shared<const Transfer>(t);
+  if (held([&] { return Event{.kind = Event::Kind::kCopy, .op = &op, .copy = copy}; }))
+    return Step::kHeld;
   if (machine.recorder) {
     machine.recorder->copy(at(), t);
     copy_contents(t.src, t.dst);
     machine.dma.run_now(std::move(t));
-    return Step::kNext;
+  } else if (!machine.gate) {
+    machine.dma.start(std::move(t));
+  } else if (copy->bytes > 0) {
+    machine.in_flight.push_back({.copy = std::move(copy),
+                                 .launch = core.launch,
+                                 .number = core.copies++,
+                                 .parts = machine.copy_parts});
   }
-  if (machine.gate) {
-    auto copy = std::make_shared<const Transfer>(std::move(t));
-    if (held({.kind = Event::Kind::kCopy, .op = &op, .copy = copy})) return Step::kHeld;
-    if (copy->bytes > 0)
-      machine.in_flight.push_back({.copy = std::move(copy),
-                                   .launch = core.launch,
-                                   .number = core.copies++,
-                                   .parts = machine.copy_parts});
-    return Step::kNext;
-  }
-  machine.dma.start(std::move(t));
   return Step::kNext;
 }
 

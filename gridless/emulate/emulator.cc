@@ -2,6 +2,7 @@
 
 #include "gridless/emulate/launch.h"
 #include "gridless/emulate/scalars_only.h"
+#include "gridless/emulate/scheduler.h"
 #include "gridless/ir/verifier.h"
 
 namespace gridless::emulate {
@@ -17,6 +18,7 @@ std::expected<Emulator, Diagnostics> Emulator::create(const ir::Module& module, 
 
 Report Emulator::run(std::span<const CoreMemory> memory, const Options& options) const {
   GRIDLESS_CHECK(!memory.empty());
+  if (options.scheduler) return run_steps(kernel_, memory, options, *options.scheduler);
   return Launch(kernel_, memory, options).run();
 }
 

@@ -3,10 +3,11 @@
 //
 // All cores run the same program, device_id being the core's number. A core runs until it waits for
 // something that is not there, then the next one runs, round robin from core 0: the order is
-// deterministic. A copy moves its data at the first wait that needs it. Scratch starts as poison
-// (NaN, 0xdeadbeef), semaphores as zero. What goes wrong in the kernel is reported as Diagnostics
-// of the kinds of the `check` command: out_of_bounds, deadlock, semaphore_not_zero,
-// dma_in_flight_at_end, shape_mismatch, invalid_ir, and assertion, step_limit.
+// deterministic. A copy moves its data at the first wait that needs it. (Options::scheduler has
+// other orders.) Scratch starts as poison (NaN, 0xdeadbeef), semaphores as zero. What goes wrong in
+// the kernel is reported as Diagnostics of the kinds of the `check` command: out_of_bounds,
+// deadlock, semaphore_not_zero, dma_in_flight_at_end, shape_mismatch, invalid_ir, and assertion,
+// step_limit.
 //
 // One run sees one timing. That a kernel is right under every timing is for the checker to say.
 #pragma once
@@ -21,11 +22,14 @@
 namespace gridless::emulate {
 
 class Recorder;
+class Scheduler;
 class SourceValues;
 
 struct Options {
   // Instructions of all cores together before the run is stopped with a step_limit Diagnostic.
   int64_t max_steps = 2'000'000'000;
+  // Who decides what happens next (scheduler.h); null: cores take turns. Not with a recorder.
+  Scheduler* scheduler = nullptr;
 
   // The rest is for the checker (check/check.h). With a recorder, deadlocks, copies in flight and
   // semaphores left over are for whoever reads its trace: the report has only what stopped the run.

@@ -25,10 +25,8 @@ class Interpreter {
       switch (in.kind) {
         case Instr::Kind::kOp: {
           const Step step = ops_.run(in);
-          if (step == Step::kBlocked || step == Step::kHeld) {
-            --core_.steps;
-            return step == Step::kHeld ? Stop::kHeld : Stop::kBlocked;
-          }
+          if (step == Step::kBlocked) return Stop::kBlocked;
+          if (step == Step::kHeld) return Stop::kHeld;
           ++frame_.pc;
           if (step == Step::kPoll) return Stop::kPoll;
           continue;
@@ -111,13 +109,12 @@ class Interpreter {
   }
 
   bool held(Event event) {
-    if (!machine_.gate || machine_.gate->pass(core_, std::move(event))) return false;
-    --core_.steps;
-    return true;
+    if (machine_.gate && !machine_.gate->pass(core_, std::move(event))) return true;
+    ++core_.events;
+    return false;
   }
 
   void count(const Instr& in) {
-    ++core_.steps;
     const Recorder* recorder = machine_.recorder;
     const bool too_many = recorder && recorder->trace.events > machine_.max_events;
     if (++machine_.steps <= machine_.max_steps && !too_many) [[likely]]
@@ -164,9 +161,9 @@ std::vector<RtValue> run_function(Machine& machine, Core& core, const Program& p
   for (size_t k = 0; k < program.arguments.size(); ++k)
     frame.slots[static_cast<size_t>(program.arguments[k])] = arguments[k];
   Gate* gate = std::exchange(machine.gate, nullptr);
-  const int64_t steps = core.steps;
+  const int64_t events = core.events;
   const Stop stop = Interpreter(machine, core, frame).run();
-  core.steps = steps;
+  core.events = events;
   machine.gate = gate;
   const Instr& in = program.code[static_cast<size_t>(frame.pc)];
   if (stop != Stop::kReturned) fault(*in.op, "invalid_ir", "a window transform must not wait");

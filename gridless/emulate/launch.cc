@@ -64,7 +64,7 @@ void Launch::done(Core& core) {
 
 void Launch::enter(Core& core) {
   const auto c = static_cast<size_t>(core.id);
-  core.steps = core.copies = 0;
+  core.events = core.copies = 0;
   core.state = Core::State::kReady;
   grids_[c] = std::make_unique<Grid>(kernel_, machine_, core, tensors(c));
   if (machine_.recorder) machine_.recorder->enter(core);

@@ -92,7 +92,7 @@ struct Core {
   enum class State { kReady, kBlocked, kDone };
   int id = 0;
   int launch = 0;
-  int64_t steps = 0;   // instructions of this launch: the same in every timing
+  int64_t events = 0;  // visible ones (gate.h) of this launch: numbered alike in every timing
   int64_t copies = 0;  // started in this launch
   State state = State::kReady;
   Waiting waiting;              // while kBlocked

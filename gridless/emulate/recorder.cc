@@ -12,6 +12,7 @@ Recorder::Recorder(const Kernel& kernel, int cores) : kernel_(kernel) {
   trace.sites = static_cast<int>(kernel.sites.size());
   trace.iterations = {0, 0};  // number 0: outside of all loops
   trace.last.assign(static_cast<size_t>(cores), 0);
+  trace.event_numbers.resize(static_cast<size_t>(cores));
   for (const Site& site : kernel.sites) {
     const bool semaphores = site.type.is_memref() && ir::is_semaphore(site.type.elem());
     trace.semaphore_base.push_back(semaphores ? trace.semaphores_per_core : -1);
@@ -40,12 +41,13 @@ void Recorder::mix(uint64_t value) {
   fingerprint ^= fingerprint >> 32;
 }
 
-Node Recorder::next(int core) {
-  PerCore& c = cores_[static_cast<size_t>(core)];
+Node Recorder::next(const Core& core) {
+  PerCore& c = cores_[static_cast<size_t>(core.id)];
   ++trace.events;
   ++seq_;
-  trace.last[static_cast<size_t>(core)] = ++c.pos;
-  return {core, c.pos, c.waits};
+  trace.last[static_cast<size_t>(core.id)] = ++c.pos;
+  trace.event_numbers[static_cast<size_t>(core.id)].push_back(core.events);
+  return {core.id, c.pos, c.waits};
 }
 
 Code Recorder::code(const At& at) {
@@ -76,7 +78,7 @@ int32_t Recorder::life(int core, int32_t site) const {
 }
 
 void Recorder::enter(const Core& core) {
-  const Node node = next(core.id);
+  const Node node = next(core);
   for (size_t s = 0; s <= kernel_.arguments.size(); ++s) {  // and the barrier semaphore
     trace.lives[static_cast<size_t>(trace.memory(core.id, static_cast<int>(s)))].push_back(
         {node, {}});
@@ -86,7 +88,7 @@ void Recorder::enter(const Core& core) {
 
 // Whatever has not ended yet ends with the kernel.
 void Recorder::leave(const Core& core) {
-  const Node node = next(core.id);
+  const Node node = next(core);
   for (int s = 0; s < trace.sites; ++s) {
     auto& lives = trace.lives[static_cast<size_t>(trace.memory(core.id, s))];
     if (!lives.empty() && !lives.back().end.known()) lives.back().end = node;
@@ -94,7 +96,7 @@ void Recorder::leave(const Core& core) {
 }
 
 void Recorder::new_window(const Core& core, int site) {
-  const Node node = next(core.id);
+  const Node node = next(core);
   ++cores_[static_cast<size_t>(core.id)].epoch;
   auto& lives = trace.lives[static_cast<size_t>(trace.memory(core.id, site))];
   if (!lives.empty()) lives.back().end = node;
@@ -104,14 +106,14 @@ void Recorder::new_window(const Core& core, int site) {
 }
 
 void Recorder::allocate(const At& at) {
-  const Node node = next(at.core.id);
+  const Node node = next(at.core);
   const int site = at.instr.target;
   trace.lives[static_cast<size_t>(trace.memory(at.core.id, site))].push_back({node, {}});
   ++cores_[static_cast<size_t>(at.core.id)].life[static_cast<size_t>(site)];
 }
 
 void Recorder::end_scope(const At& at, int first_site, int last_site) {
-  const Node node = next(at.core.id);
+  const Node node = next(at.core);
   ++cores_[static_cast<size_t>(at.core.id)].epoch;
   for (int s = first_site; s < last_site; ++s) {
     auto& lives = trace.lives[static_cast<size_t>(trace.memory(at.core.id, s))];
@@ -142,7 +144,7 @@ void Recorder::own_access(const At& at, const View& v, const Region& region, boo
   const auto [last, fresh] = seen_[static_cast<size_t>(at.core.id)].try_emplace(key, epoch);
   if (!fresh && last->second == epoch) return;
   last->second = epoch;
-  access(at, v, region, write, -1, next(at.core.id));
+  access(at, v, region, write, -1, next(at.core));
 }
 
 Origin Recorder::load(const At& at, const View& v, const Region& region, bool masked) {
@@ -190,7 +192,7 @@ int32_t Recorder::increment(const View& ref, int on_core, int64_t amount, int fr
 
 void Recorder::copy(const At& at, const Transfer& t) {
   if (t.bytes == 0) return;
-  const Node node = next(at.core.id);
+  const Node node = next(at.core);
   ++cores_[static_cast<size_t>(at.core.id)].epoch;
   const auto id = static_cast<int32_t>(trace.copies.size());
   CopyEvent c{.start = node, .to_core = t.dst.buffer->core, .bytes = t.bytes, .code = code(at)};
@@ -208,7 +210,7 @@ void Recorder::copy(const At& at, const Transfer& t) {
 }
 
 void Recorder::signal(const At& at, const View& ref, int to_core, int64_t amount) {
-  const Node node = next(at.core.id);
+  const Node node = next(at.core);
   ++cores_[static_cast<size_t>(at.core.id)].epoch;
   increment(ref, to_core, amount, at.core.id, -1, node, code(at));
 }
@@ -220,7 +222,7 @@ void Recorder::wait(const At& at, const View& ref, int64_t amount) {
   PerCore& core = cores_[static_cast<size_t>(at.core.id)];
   ++core.waits;
   ++core.epoch;
-  const Node node = next(at.core.id);
+  const Node node = next(at.core);
   const int64_t before =
       log.waits.empty() ? 0 : trace.waits[static_cast<size_t>(log.waits.back())].total;
   log.waits.push_back(static_cast<int32_t>(trace.waits.size()));
@@ -236,8 +238,9 @@ void Recorder::wait(const At& at, const View& ref, int64_t amount) {
 
 void Recorder::read(const At& at, const View& ref) {
   ++cores_[static_cast<size_t>(at.core.id)].epoch;
-  trace.reads.push_back({.at = next(at.core.id),
+  trace.reads.push_back({.at = next(at.core),
                          .semaphore = trace.semaphore(at.core.id, ref.buffer->site, ref.offset),
+                         .seq = seq_,
                          .code = code(at)});
 }
 

@@ -70,7 +70,7 @@ class Recorder {
   uint64_t fingerprint = 0;  // of all events: equal runs have equal ones
 
  private:
-  Node next(int core);
+  Node next(const Core& core);
   Code code(const At& at);
   int32_t access(const At& at, const View& v, const Region& region, bool write, int32_t copy,
                  Node node);

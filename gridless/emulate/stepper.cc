@@ -52,6 +52,7 @@ void Stepper::take(const Choice& choice) {
   if (choice.kind == Choice::Kind::kCount) f->count_early();
   if (choice.kind == Choice::Kind::kRead) f->read_part();
   if (choice.kind == Choice::Kind::kLand) f->land_part();
+  if (witness_) witness_->moved(static_cast<size_t>(f - all.begin()), *f);
   if (f->over()) all.erase(f);
 }
 

@@ -7,29 +7,17 @@
 
 #include "gridless/emulate/gate.h"
 #include "gridless/emulate/launch.h"
+#include "gridless/emulate/schedule.h"
 
 namespace gridless::emulate {
 
-// One step: a core goes on to before its next visible event, or a copy gets further.
-struct Choice {
-  enum class Kind : uint8_t {
-    kCore,
-    kCount,  // all but the last byte of a copy is counted, before it is over
-    kRead,   // the next part of the source is read
-    kLand,   // the next part that was read lands
-  };
-  Kind kind = Kind::kCore;
-  int core = 0;      // that goes on, or that started the copy
-  int launch = 0;    // copies: in which it was started
-  int64_t copy = 0;  // copies: their number, in the order of starts on that core in that launch
-  bool operator==(const Choice&) const = default;
-};
-
-// Told of each event right before it happens.
+// Told of each event right before it happens, and of each step of a copy right after.
 class Witness {
  public:
   virtual ~Witness() = default;
   virtual void happens(const Core& core, const Event& event) = 0;
+  // `index` in Machine::in_flight; if it is over it is still there.
+  virtual void moved(size_t /*index*/, const InFlight& /*copy*/) {}
 };
 
 class Stepper : private Gate {

@@ -11,6 +11,7 @@
 #include "gridless/emulate/check/check.h"
 #include "gridless/ir/read_program.h"
 #include "gridless/weights/safetensors.h"
+#include "tests/emulate/schedule_shows.h"
 
 namespace gridless::emulate {
 namespace {
@@ -147,6 +148,12 @@ TEST_P(CheckedBug, IsFoundWithoutVectors) {
   }
   EXPECT_THAT(errors(report), testing::Contains(kind)) << why(report);
   EXPECT_FALSE(report.certificate);
+}
+
+TEST_P(CheckedBug, SchedulesShowTheFault) {
+  const bool dependent = meta_of(GetParam()).value("input_dependent", false);
+  const Case c(GetParam(), dependent ? "alt_in" : "in");
+  expect_schedules_show(c.check_it(), c.module, c.call, c.call.cores, c.inputs);
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, CheckedBug, testing::ValuesIn(names(false)),

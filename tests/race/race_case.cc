@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "gridless/emulate/explore/explore.h"
+#include "tests/emulate/schedule_shows.h"
 
 namespace gridless::lang {
 
@@ -124,6 +125,24 @@ void explore_built(const Built& built, const RaceCase& c, bool fixed) {
 }
 
 }  // namespace
+
+void expect_schedules_show(const RaceCase& c) {
+  int line = 0;
+  Built built(c, false, line);
+  ASSERT_TRUE(built.program);
+  const ir::Program& p = *built.program;
+  const auto report = emulate::check(p.module, p.call, c.cores, built.inputs);
+  ASSERT_TRUE(report) << report.error().message;
+  // Data that can be told apart.
+  for (size_t k = 0; k < built.data.size(); ++k) {
+    if (!built.data[k].empty()) continue;
+    built.data[k].resize(static_cast<size_t>(emulate::tensor_bytes(p.call.operands[k]) * c.cores));
+    for (size_t i = 0; i < built.data[k].size(); ++i)
+      built.data[k][i] = static_cast<std::byte>(i / 4096 + 1);
+  }
+  built.inputs.assign(built.data.begin(), built.data.end());
+  emulate::expect_schedules_show(*report, p.module, p.call, c.cores, built.inputs);
+}
 
 void expect_explored(const RaceCase& c) {
   for (bool fixed : {false, true}) {

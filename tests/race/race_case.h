@@ -36,6 +36,8 @@ emulate::CheckReport check_case(const RaceCase& c, bool fixed, int& line);
 
 void expect_found(const RaceCase& c, const char* file);
 void expect_twin_proved(const RaceCase& c);
+// What the buggy program's schedules show when they are run.
+void expect_schedules_show(const RaceCase& c);
 // The explorer, which judges real executions one by one, says the same of both.
 void expect_explored(const RaceCase& c);
 
@@ -44,6 +46,7 @@ void expect_explored(const RaceCase& c);
   class suite : public testing::TestWithParam<RaceCase> {};                                      \
   TEST_P(suite, IsFoundAtItsLine) { expect_found(GetParam(), __FILE__); }                        \
   TEST_P(suite, FixedTwinHasACertificate) { expect_twin_proved(GetParam()); }                    \
+  TEST_P(suite, SchedulesShowTheFault) { expect_schedules_show(GetParam()); }                    \
   TEST_P(suite, ExplorerAgrees) {                                                                \
     const RaceCase& c = GetParam();                                                              \
     if (c.cores > 3 || c.kind == std::string("capacity") || c.kind == std::string("step_limit")) \

@@ -80,6 +80,7 @@ void Rules::deadlock(const WaitForGraph& graph) {
                                     first_stuck.core)
                       : fmt::format("what core {} waits for is fed by {}", first_stuck.core,
                                     fmt::join(feeding, ", ")));
+  show_always(f);
   for (const Stuck& s : trace_.stuck) bytes_of_waits(s.semaphore, &s);
 }
 

@@ -36,11 +36,10 @@ void Rules::lifetimes() {
     f.diagnostic.notes.push_back(describe(a));
     f.diagnostic.notes.push_back("why: " + why(a, end));
     if (!always) f.diagnostic.severity = Diagnostic::Severity::kWarning;
-    f.schedule = schedule(kind, a, end,
-                          scoped   ? "the end of the scope"
-                          : window ? "the end of the grid step"
-                                   : "the end of the kernel");
-    f.diagnostic.notes.push_back(timing(*f.schedule));
+    show(f, a, end,
+         scoped   ? "the end of the scope"
+         : window ? "the end of the grid step"
+                  : "the end of the kernel");
   }
   // Increments that may come after the scope of their semaphore.
   for (size_t i = 0; i < trace_.increments.size(); ++i) {
@@ -67,6 +66,7 @@ void Rules::lifetimes() {
     f.diagnostic.notes.push_back(
         "why: the waits in the scope can all be met without it; then the address may belong to "
         "somebody else");
+    show(f, e, end, "the end of the scope");
   }
 }
 
@@ -120,14 +120,8 @@ void Rules::too_early(Node begin, Node at, const Code& code, int owner, const st
   f.diagnostic.notes.push_back(
       fmt::format("why: nothing that core {} does after {} is waited for before this", owner,
                   what_ends(begin)));
-  if (!begin.known()) return;
-  f.schedule = Schedule{.kind = "missing_barrier",
-                        .holds_copy = false,
-                        .held = begin,
-                        .until = at,
-                        .held_at = what_ends(begin),
-                        .until_at = trace_.where(code)};
-  f.diagnostic.notes.push_back(timing(*f.schedule));
+  if (!begin.known()) return show_always(f);
+  show(f, begin, what_ends(begin), at, trace_.where(code));
 }
 
 void Rules::entries() {

@@ -126,8 +126,7 @@ void Rules::race(const Access& a, const Access& b) {
         "clean only if copies from one core to another land in the order of their starts, which "
         "the chip is not known to promise");
   }
-  f.schedule = schedule(kind, a, b.at, trace_.where(b.code));
-  f.diagnostic.notes.push_back(timing(*f.schedule));
+  show(f, a, b.at, trace_.where(b.code));
 }
 
 }  // namespace gridless::emulate

@@ -92,26 +92,62 @@ std::string Rules::why(const Access& a, Node b) const {
   return out + ", and nothing makes that come first";
 }
 
-Schedule Rules::schedule(const std::string& kind, const Access& a, Node until,
-                         std::string until_at) {
-  Schedule s{.kind = kind,
-             .holds_copy = a.copy >= 0,
-             .held = a.at,
-             .until = until,
-             .held_at = trace_.where(a.code),
-             .until_at = std::move(until_at)};
-  if (a.copy >= 0) {
-    s.copy = 0;
-    for (int32_t c = 0; c < a.copy; ++c)
-      if (trace_.copies[static_cast<size_t>(c)].start.core == a.at.core) ++s.copy;
-  }
-  return s;
+void Rules::show_always(Finding& f) const {
+  f.schedule = Schedule{.kind = f.diagnostic.kind,
+                        .message = f.diagnostic.message,
+                        .location = f.diagnostic.where.known() ? f.diagnostic.where.str() : "",
+                        .launches = trace_.launches,
+                        .hold = std::nullopt,
+                        .steps = {}};
 }
 
-std::string Rules::timing(const Schedule& s) {
-  return fmt::format("timing: {} core {} at {}; the others run on until core {} reaches {}",
-                     s.holds_copy ? "hold back the copy started by" : "hold", s.held.core,
-                     s.held_at, s.until.core, s.until_at);
+void Rules::hold(Finding& f, Node held, std::string held_at, Node until,
+                 std::string until_at) const {
+  show_always(f);
+  f.schedule->hold = Schedule::Hold{
+      .held = trace_.point(held), .copy = std::nullopt, .until = trace_.point(until)};
+  f.schedule->hold->held.at = std::move(held_at);
+  f.schedule->hold->until.at = std::move(until_at);
+}
+
+// Numbers copies as the schedule does: by core and launch.
+void Rules::hold_copy(Finding& f, int32_t copy, bool may_read) const {
+  Schedule::Hold& hold = *f.schedule->hold;
+  hold.copy = 0;
+  hold.may_read = may_read;
+  for (int32_t c = 0; c < copy; ++c) {
+    const Point start = trace_.point(trace_.copies[static_cast<size_t>(c)].start);
+    if (start.core == hold.held.core && start.launch == hold.held.launch) ++*hold.copy;
+  }
+}
+
+void Rules::show(Finding& f, const Access& a, Node until, std::string until_at) const {
+  hold(f, a.at, trace_.where(a.code), until, std::move(until_at));
+  if (a.copy >= 0) hold_copy(f, a.copy, a.write);
+  say_timing(f);
+}
+
+void Rules::show(Finding& f, const Increment& e, Node until, std::string until_at) const {
+  hold(f, e.issue, trace_.where(e.code), until, std::move(until_at));
+  if (e.copy >= 0) {
+    const int32_t sent = trace_.copies[static_cast<size_t>(e.copy)].sent;
+    hold_copy(f, e.copy, sent < 0 || &trace_.increments[static_cast<size_t>(sent)] != &e);
+  }
+  say_timing(f);
+}
+
+void Rules::show(Finding& f, Node held, std::string held_at, Node until,
+                 std::string until_at) const {
+  hold(f, held, std::move(held_at), until, std::move(until_at));
+  say_timing(f);
+}
+
+void Rules::say_timing(Finding& f) {
+  const Schedule::Hold& h = *f.schedule->hold;
+  f.diagnostic.notes.push_back(
+      fmt::format("timing: {} core {} at {}; the others run on until core {} reaches {}",
+                  h.copy ? "hold back the copy started by" : "hold", h.held.core, h.held.at,
+                  h.until.core, h.until.at));
 }
 
 std::string Rules::what_ends(Node n) const {

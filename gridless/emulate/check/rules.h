@@ -14,16 +14,6 @@
 
 namespace gridless::emulate {
 
-// The timing that shows a fault: `held` does not happen (a copy: does not complete) until `until`
-// has.
-struct Schedule {
-  std::string kind;  // of the finding
-  bool holds_copy = false;
-  Node held, until;
-  int64_t copy = -1;  // number of the copy, in the order of starts on its core
-  std::string held_at, until_at;
-};
-
 struct Finding {
   Diagnostic diagnostic;
   std::vector<int> cores;
@@ -69,8 +59,15 @@ class Rules {
   std::string describe_place(const Access& a) const;
   std::string why(const Access& a, Node b) const;
   std::string who_feeds(int32_t semaphore) const;
-  Schedule schedule(const std::string& kind, const Access& a, Node until, std::string until_at);
-  static std::string timing(const Schedule& s);  // the schedule in words
+  // The timing that shows a finding: `a` is held, or the core of `held` before it, until `until`
+  // has happened; a note says it in words. To be called when the finding is complete.
+  void show(Finding& f, const Access& a, Node until, std::string until_at) const;
+  void show(Finding& f, const Increment& e, Node until, std::string until_at) const;
+  void show_always(Finding& f) const;  // in every timing
+  void show(Finding& f, Node held, std::string held_at, Node until, std::string until_at) const;
+  void hold(Finding& f, Node held, std::string held_at, Node until, std::string until_at) const;
+  void hold_copy(Finding& f, int32_t copy, bool may_read) const;
+  static void say_timing(Finding& f);
   const WaitEvent& wait_at(Node n) const;
   void bytes_of_waits(int32_t semaphore, const Stuck* stuck);
 

@@ -26,6 +26,12 @@ void Rules::timing_reads() {
           fmt::format("the increment of core {} at {} may come before or "
                       "after the read",
                       e.issue.core, trace_.where(e.code)));
+      // The other order than the run's.
+      if (e.seq < r.seq) {
+        show(f, e, r.at, trace_.where(r.code));
+      } else {
+        show(f, r.at, trace_.where(r.code), e.issue, trace_.where(e.code));
+      }
       break;
     }
   }

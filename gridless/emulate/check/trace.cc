@@ -20,6 +20,13 @@ bool Trace::is_barrier(int32_t semaphore) const {
          semaphore_base[static_cast<size_t>(kernel->barrier_site())];
 }
 
+Point Trace::point(Node n) const {
+  const int32_t in_launch = last[static_cast<size_t>(n.core)] / launches;
+  const int launch = n.pos > in_launch ? 1 : 0;
+  const auto k = static_cast<size_t>(n.pos - launch * in_launch - 1);
+  return {.core = n.core, .launch = launch, .event = event_numbers[static_cast<size_t>(n.core)][k]};
+}
+
 Trace Trace::twice() const {
   Trace t = *this;
   t.launches = 2;
@@ -81,6 +88,7 @@ Trace Trace::twice() const {
     t.snapshots.push_back(snapshots[k] + last[k % static_cast<size_t>(cores)]);
   for (SemaphoreRead r : reads) {
     r.at = later(r.at);
+    r.seq += last_seq;
     r.semaphore = other(r.semaphore);
     t.reads.push_back(r);
   }

@@ -10,6 +10,7 @@
 
 #include "gridless/emulate/check/footprint.h"
 #include "gridless/emulate/kernel.h"
+#include "gridless/emulate/schedule.h"
 
 namespace gridless::emulate {
 
@@ -71,6 +72,7 @@ struct WaitEvent {
 struct SemaphoreRead {
   Node at;
   int32_t semaphore = 0;
+  int64_t seq = 0;
   Code code;
 };
 
@@ -107,7 +109,9 @@ struct Trace {
   std::vector<SemaphoreLog> semaphores;  // by number
   std::vector<std::vector<Life>> lives;  // by memory
   std::vector<int32_t> last;             // per core, pos of its last event
-  std::vector<int32_t> snapshots;        // per wait, per core: pos reached when it completed
+  // Per core, of the event at pos + 1: its number among the visible ones (Core::events).
+  std::vector<std::vector<int64_t>> event_numbers;
+  std::vector<int32_t> snapshots;  // per wait, per core: pos reached when it completed
   // Loop counters of iteration k: counters[iterations[k]] up to counters[iterations[k + 1]].
   std::vector<int64_t> counters;
   std::vector<uint32_t> iterations;
@@ -123,6 +127,9 @@ struct Trace {
   // This launch, and the same once more right after it on every core: memory and semaphores of
   // their own, but for the barrier semaphore, which launches share (R9).
   Trace twice() const;
+
+  // Where a node is, for a schedule.
+  Point point(Node n) const;
 
   // Numbers.
   std::vector<int32_t> semaphore_base;  // by site; -1: no semaphores

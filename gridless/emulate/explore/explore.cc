@@ -40,6 +40,7 @@ class Search {
         continue;
       }
       keeper_.restore(node.state);
+      path_.resize(node.steps);
       if (take(node.moves[node.next++])) visit();
     }
     for (ExploreFinding& f : watch_.findings) verdict_.findings.push_back(std::move(f));
@@ -50,6 +51,7 @@ class Search {
     State state;
     std::vector<Move> moves;
     size_t next = 0;
+    size_t steps = 0;  // that led here
   };
 
   // Goes on as long as one core's next step is enough, then notes the state unless it is known.
@@ -70,9 +72,10 @@ class Search {
     if (moves.empty()) {
       if (stepper_.all_returned()) ++verdict_.ends;
       watch_.end(stepper_, keeper_.results());
+      explain_new_findings();
       return;
     }
-    stack_.push_back({std::move(state), std::move(moves)});
+    stack_.push_back({.state = std::move(state), .moves = std::move(moves), .steps = path_.size()});
   }
 
   std::vector<Move> moves_here() const {
@@ -95,7 +98,9 @@ class Search {
       return true;
     }
     try {
+      path_.push_back({.core = move.core});
       go_on(move.core);
+      explain_new_findings();
       return true;
     } catch (Fault& f) {
       // The machine is in the middle of a step: nothing of it is as it was saved.
@@ -104,20 +109,31 @@ class Search {
         verdict_.stopped = f.diagnostic.message;
       } else {
         watch_.stopped(f.diagnostic, move.core);
+        explain_new_findings();
       }
       return false;
     }
   }
 
+  void explain_new_findings() {
+    for (; explained_ < watch_.findings.size(); ++explained_)
+      watch_.findings[explained_].steps = path_;
+  }
+
   // A copy within a core moves in one step, one between cores reads, then lands.
   void move_copy(size_t k) {
     InFlight& f = stepper_.machine().in_flight[k];
+    const auto step = [&](Choice::Kind kind) {
+      path_.push_back({kind, f.copy->core, f.launch, f.number});
+    };
     const bool local = f.copy->dst.buffer->core == f.copy->core && !f.copy->sent;
     if (f.read == 0) {
+      step(Choice::Kind::kRead);
       f.read_part();
       watch_.read_over(k);
       if (!local) return;
     }
+    step(Choice::Kind::kLand);
     f.land_part();
     keeper_.touched(f.copy->dst.buffer->data.data());
     watch_.landed(k);
@@ -141,7 +157,11 @@ class Search {
     stepper_.take({.core = core});
     if (kind == Event::Kind::kCopy) {
       auto& all = stepper_.machine().in_flight;
-      if (all.size() == watch_.flights.size() && all.back().arrived == 0) all.back().count_early();
+      if (!all.empty() && all.back().copy->bytes > 1 && all.back().arrived == 0) {
+        const InFlight& f = all.back();
+        path_.push_back({Choice::Kind::kCount, f.copy->core, f.launch, f.number});
+        all.back().count_early();
+      }
     }
     if (!step_ends) return;
     const Grid::Position after = grid->position();
@@ -162,6 +182,8 @@ class Search {
   Reduction reduction_;
   std::unordered_set<Hash, HashOfHash> seen_;
   std::vector<Node> stack_;
+  std::vector<Choice> path_;  // from the start to where the stepper stands
+  size_t explained_ = 0;      // findings that have their steps
 };
 
 bool uses_barrier(const Kernel& kernel) {

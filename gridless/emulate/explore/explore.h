@@ -59,6 +59,7 @@
 #include <vector>
 
 #include "gridless/emulate/emulator.h"
+#include "gridless/emulate/schedule.h"
 
 namespace gridless::emulate {
 
@@ -76,6 +77,8 @@ struct ExploreFinding {
   const ir::Op* second = nullptr;  // of a race: the one that meets it
   SourceLoc place;                 // where there is no op
   int cores[2] = {0, 0};           // that ran them
+  std::vector<Choice> steps;       // the timing that led to it (Schedule::steps), and
+  int launches = 1;                // in how many launches
   SourceLoc where() const;         // of the second if there is one
 };
 

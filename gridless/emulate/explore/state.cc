@@ -47,7 +47,7 @@ std::shared_ptr<const CoreState> Keeper::save_core(size_t c) const {
   if (core.frame) s->frame = *core.frame;
   s->state = core.state;
   s->launch = core.launch;
-  s->steps = core.steps;
+  s->events = core.events;
   s->copies = core.copies;
   s->mxus = core.mxus;
   s->prng_key = core.prng_key;
@@ -64,7 +64,7 @@ void Keeper::restore_core(size_t c, const CoreState& from) {
   core.frame = from.frame ? std::make_unique<Frame>(*from.frame) : nullptr;
   core.state = from.state;
   core.launch = from.launch;
-  core.steps = from.steps;
+  core.events = from.events;
   core.copies = from.copies;
   core.mxus = from.mxus;
   core.prng_key = from.prng_key;
@@ -122,7 +122,7 @@ Hash Keeper::hash(const State& state) const {
   for (const auto& core : state.cores) {
     h.mix(static_cast<uint64_t>(core->lives.entered) << 32 |
           static_cast<uint64_t>(core->lives.left));
-    h.mix(static_cast<uint64_t>(core->steps));
+    h.mix(static_cast<uint64_t>(core->events));
     h.mix(core->lives.history);
   }
   for (const auto& memory : state.memories) h.mix(memory->hash);

@@ -18,7 +18,7 @@ struct CoreState {
   std::optional<Frame> frame;
   Core::State state = Core::State::kReady;
   int launch = 0;
-  int64_t steps = 0, copies = 0;
+  int64_t events = 0, copies = 0;
   std::map<int64_t, Mxu> mxus;
   uint64_t prng_key = 0, prng_count = 0;
   Shape grid;

@@ -31,7 +31,8 @@ void Watch::found(std::string kind, std::string message, const ir::Op* first, in
                       .message = std::move(message),
                       .first = first,
                       .second = second,
-                      .cores = {first_core, second_core}});
+                      .cores = {first_core, second_core},
+                      .launches = in_second_launch ? 2 : 1});
 }
 
 void Watch::happens(const Core& core, const Event& event) {
@@ -207,7 +208,7 @@ void Watch::read_count(const Core& core, const Event& event) {
     return f.copy->arrived == event.semaphore || (f.copy->sent == event.semaphore && !f.is_read);
   });
   const int64_t value = event.semaphore->count;
-  const auto [it, fresh] = counts_.try_emplace({core.id, core.launch, core.steps}, value);
+  const auto [it, fresh] = counts_.try_emplace({core.id, core.launch, core.events}, value);
   if (under_way || it->second != value)
     found("timing_dependent_read",
           fmt::format(

@@ -83,7 +83,7 @@ class Watch : public Witness {
   const Kernel& kernel_;
   std::set<std::tuple<std::string, const ir::Op*, const ir::Op*>> reported_;
   std::set<std::string> stops_;
-  // The first value of each count that was read, by core, launch and instruction.
+  // The first value of each count that was read, by core, launch and event.
   std::map<std::tuple<int, int, int64_t>, int64_t> counts_;
   bool has_result_ = false;
   Hash result_;
