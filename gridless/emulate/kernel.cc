@@ -131,6 +131,11 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Cal
         return wrong(fn, "invalid_ir",
                      fmt::format("{} is {}, not a memref", arg.name, arg.type.str()));
       const auto& specs = output ? kernel.call.results : kernel.call.operands;
+      if (ir::is_semaphore(arg.type.elem()))
+        return wrong(fn, "unsupported",
+                     fmt::format("{} is a semaphore that lives across calls", arg.name),
+                     "a copy that one call starts and another waits for is not run here: put both "
+                     "into one kernel to check them");
       const std::string problem = shape_problem(arg, specs[static_cast<size_t>(arg.tensor)].type);
       if (!problem.empty()) return wrong(fn, "shape_mismatch", problem);
     }

@@ -40,6 +40,7 @@ struct View {
   // Row-major without gaps, in the buffer's own elements.
   bool contiguous() const;
   std::string str() const;  // "argument 2, 8x128xf32 at element 1024"
+  bool operator==(const View&) const = default;
 };
 
 // The whole of a buffer.

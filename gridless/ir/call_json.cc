@@ -17,10 +17,13 @@ Result<Space> space_of_color(int64_t color) {
       return Space::kHbm;
     case 1:
       return Space::kVmem;
+    case 2:
+      return Space::kSemaphore;
     case 4:
       return Space::kSmem;
     default:
-      return input_error("memory space color {} (known: 0 HBM, 1 VMEM, 4 SMEM)", color);
+      return input_error("memory space color {} (known: 0 HBM, 1 VMEM, 2 semaphores, 4 SMEM)",
+                         color);
   }
 }
 

@@ -133,7 +133,20 @@ void wait_for_too_many_bytes(Kernel& k, bool fixed, int& line) {
   });
 }
 
+// Source and target of a copy overlap, a row apart; the twin copies a buffer onto itself.
+void overlapping_copy(Kernel& k, bool fixed, int& line) {
+  const Io m = io(k);
+  k.scope([&] {
+    const Ref a = k.vmem(Elem::kF32, {2 * kRows, kColumns});
+    const Sem in = k.dma_sem(), out = k.dma_sem();
+    a.store(k.constant({2 * kRows, kColumns}, Elem::kF32, 1));
+    HERE k.copy(a.rows(0, kRows), a.rows(fixed ? 0 : 1, kRows), in).wait();
+    k.copy(a.rows(0, kRows), m.y, out).wait();
+  });
+}
+
 const RaceCase kCases[] = {
+    {"OverlappingCopy", "race", 1, overlapping_copy},
     {"LoadBeforeWait", "race", 1, load_before_wait},
     {"StoreBeforeCopyOutIsOver", "race", 1, store_before_copy_out_is_over},
     {"TwoCopiesOneSemaphore", "race", 1, two_copies_one_semaphore},

@@ -36,6 +36,8 @@ void Rules::races() {
 void Rules::self_overlap(const CopyEvent& copy) {
   const Access& from = trace_.accesses[static_cast<size_t>(copy.source)];
   const Access& to = trace_.accesses[static_cast<size_t>(copy.target)];
+  // A copy onto itself writes what is there: emit_pipeline makes some where it need not copy.
+  if (from.memory == to.memory && from.footprint == to.footprint) return;
   if (from.memory != to.memory || !trace_.footprints.overlap(from.footprint, to.footprint)) return;
   if (!first("race", copy.code.op, copy.code.op)) return;
   add("race", copy.code,

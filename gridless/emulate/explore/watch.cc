@@ -115,7 +115,8 @@ void Watch::start(const Core& core, const Event& event) {
     meets(f, fresh.source, false, event.op, core.id);
     meets(f, fresh.target, true, event.op, core.id);
   }
-  if (fresh.source.overlaps(fresh.target))
+  // A copy onto itself writes what is there.
+  if (!(t.src == t.dst) && fresh.source.overlaps(fresh.target))
     found("race", "a copy's source and target overlap", event.op, core.id, event.op, core.id);
   const int to = t.dst.buffer->core;
   remote(core, to, t.dst.buffer->site, false, event.op);
