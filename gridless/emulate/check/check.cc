@@ -90,12 +90,15 @@ bool explain_decisions(const Recorder& recorder, bool scalars_only, CheckReport&
     } else if (origin == Origin::kVector) {
       report.notes.push_back(what + " depends on what vectors hold: the verdict is for this data");
     } else {
-      Diagnostic d{.severity = Diagnostic::Severity::kWarning,
-                   .kind = "unknown_scalar",
-                   .message = what + " depends on an operand that was not given (taken as zeros)",
-                   .where = op->loc,
-                   .notes = {},
-                   .hint = "give the operands' values"};
+      Diagnostic d{
+          .severity = Diagnostic::Severity::kWarning,
+          .kind = "unknown_scalar",
+          .message = op->code == ir::OpCode::kFuncFunc
+                         ? "a bound of the grid is an operand that was not given (taken as 1)"
+                         : what + " depends on an operand that was not given (taken as zeros)",
+          .where = op->loc,
+          .notes = {},
+          .hint = "give the operands' values"};
       report.findings.push_back(finding(std::move(d)));
     }
     proof = false;
