@@ -27,7 +27,9 @@ TEST_P(Agree, CertificateAndExplorer) {
     EXPECT_NE(c.agreement, Agreement::kFlagged) << "seed " << seed << "\n" << c.details;
   }
   EXPECT_LE(tally.open, 6);
-  if (kind.spoilt) EXPECT_GE(tally.deadlock + tally.racy + tally.other, 3);
+  if (kind.spoilt) {
+    EXPECT_GE(tally.deadlock + tally.racy + tally.other, 3);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Agree,

@@ -9,6 +9,7 @@
 #include "gridless/base/mapped_file.h"
 #include "gridless/weights/safetensors.h"
 #include "tests/commands/run_command.h"
+#include "tests/temporary_folder.h"
 
 namespace gridless::testing {
 namespace {
@@ -20,7 +21,8 @@ std::string corpus(const std::string& name) {
 }
 
 std::string scratch(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("gridless_exec_test_" + name)).string();
+  static const TemporaryFolder folder;
+  return folder.file(name);
 }
 
 Outcome exec(const std::string& kernel, const std::string& outputs,
@@ -54,7 +56,6 @@ TEST(ExecCommand, SeveralCoresGiveResultsWithACoreAxis) {
     std::memcpy(&y, b.data() + k, 4);
     ASSERT_NEAR(x, y, 1e-5 + 1e-5 * std::abs(y));  // the corpus's own tolerance
   }
-  std::filesystem::remove(path);
 }
 
 TEST(ExecCommand, TheFastEngineWritesTheFileThatTheEmulatorWrites) {
@@ -68,8 +69,6 @@ TEST(ExecCommand, TheFastEngineWritesTheFileThatTheEmulatorWrites) {
     const auto a = MappedFile::open(slow), b = MappedFile::open(fast);
     ASSERT_TRUE(a && b);
     EXPECT_TRUE(std::ranges::equal(a->bytes(), b->bytes())) << kernel;
-    std::filesystem::remove(slow);
-    std::filesystem::remove(fast);
   }
 }
 
@@ -87,7 +86,6 @@ TEST(ExecCommand, EveryFormOfAKernelGivesTheSameBytes) {
       results.emplace_back(reinterpret_cast<const char*>(file->bytes().data()),
                            file->bytes().size());
       EXPECT_TRUE(results.back() == results.front()) << kernel << " " << form;
-      std::filesystem::remove(path);
     }
   }
 }
@@ -116,14 +114,12 @@ TEST(ExecCommand, AMissingTensorAndAMissingCallAreSaid) {
   EXPECT_EQ(tensor.status, 1);
   EXPECT_THAT(tensor.err, HasSubstr("has no tensor in1"));
   const std::string lonely = scratch("lonely.mlir");
-  std::filesystem::copy_file(corpus("p01_dma_add_one/module.mlir"), lonely,
-                             std::filesystem::copy_options::overwrite_existing);
+  std::filesystem::copy_file(corpus("p01_dma_add_one/module.mlir"), lonely);
   const Outcome call =
       run_command({"exec", lonely, "--inputs", corpus("p01_dma_add_one/data.safetensors"),
                    "--outputs", scratch("refused")});
   EXPECT_EQ(call.status, 1);
   EXPECT_THAT(call.err, HasSubstr("--call call.json"));
-  std::filesystem::remove(lonely);
 }
 
 }  // namespace

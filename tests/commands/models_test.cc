@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/commands/run_command.h"
+#include "tests/temporary_folder.h"
 
 namespace gridless::testing {
 namespace {
@@ -45,9 +46,8 @@ TEST(ModelsCommand, JsonGivesTheShape) {
 }
 
 TEST(ModelsCommand, FindsWeightsInTheFolderTheEnvironmentNames) {
-  std::string pattern = (fs::temp_directory_path() / "gridless-models-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-  const fs::path folder = pattern;
+  const TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
   const fs::path file = folder / "smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf";
   fs::create_directory(folder / "smollm2");
   std::ofstream(file) << "twelve bytes";
@@ -59,7 +59,6 @@ TEST(ModelsCommand, FindsWeightsInTheFolderTheEnvironmentNames) {
   const fs::path below = folder / "smollm2";
   const std::string direct = "GRIDLESS_MODELS=" + below.string();
   EXPECT_EQ(row("smollm2", {.environment = {direct}}).at("path"), file.string());
-  fs::remove_all(folder);
 }
 
 }  // namespace

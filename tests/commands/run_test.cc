@@ -8,6 +8,7 @@
 
 #include "gridless/models/registry.h"
 #include "tests/commands/run_command.h"
+#include "tests/temporary_folder.h"
 
 namespace gridless::testing {
 namespace {
@@ -97,9 +98,8 @@ TEST(RunCommand, MistakesSayWhatToDo) {
 }
 
 TEST(RunCommand, IdsNeedNoTokenizerThatCanBeRead) {
-  std::string pattern = (fs::temp_directory_path() / "gridless-run-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-  const fs::path folder = pattern;
+  const TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
   for (const char* name : {"model.safetensors", "config.json"})
     fs::copy_file(kTiny + "/" + name, folder / name);
   std::ofstream(folder / "tokenizer.json") << R"({"model": {"type": "Unigram"}})";
@@ -110,20 +110,17 @@ TEST(RunCommand, IdsNeedNoTokenizerThatCanBeRead) {
   EXPECT_EQ(Json::parse(result.out)["tokens"].size(), 3u);
   expect_error({"run", folder.string(), "--prompt", "x"},
                "/tokenizer.json: the pre_tokenizer has no ByteLevel step");
-  fs::remove_all(folder);
 }
 
 TEST(RunCommand, OtherArchitecturesAreNamed) {
-  std::string pattern = (fs::temp_directory_path() / "gridless-run-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-  const fs::path folder = pattern;
+  const TemporaryFolder temporary;
+  const fs::path& folder = temporary.path();
   fs::copy_file(kTiny + "/model.safetensors", folder / "model.safetensors");
   std::ifstream file(kTiny + "/config.json");
   Json config = Json::parse(file);
   config["model_type"] = "mamba";
   std::ofstream(folder / "config.json") << config;
   expect_error({"run", folder.string(), "--tokens", "1"}, "architecture 'mamba' is not supported");
-  fs::remove_all(folder);
 }
 
 TEST(RunCommand, QuantisedFormatsRunToo) {

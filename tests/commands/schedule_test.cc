@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/commands/run_command.h"
+#include "tests/temporary_folder.h"
 
 namespace gridless::testing {
 namespace {
@@ -19,13 +20,7 @@ std::string corpus(const std::string& name) {
 
 class Schedules : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = std::filesystem::temp_directory_path() / "gridless_schedule_test";
-    std::filesystem::create_directories(dir_);
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
-  std::string path(const std::string& name) const { return (dir_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_.file(name); }
 
   Outcome check(const std::string& kernel, std::vector<std::string> more = {}) const {
     std::vector<std::string> args = {"check", corpus(kernel) + "/module.mlir", "--json",
@@ -43,7 +38,7 @@ class Schedules : public ::testing::Test {
   void write(const std::string& text) const { std::ofstream(path("schedules.json")) << text; }
 
  private:
-  std::filesystem::path dir_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(Schedules, ARaceIsShownByExecWithWhatDiffers) {

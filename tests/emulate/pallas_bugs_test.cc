@@ -41,7 +41,9 @@ TEST_P(PallasBug, IsFound) {
   });
   ASSERT_NE(it, found.end()) << expected << " expected\n" << to_string(found);
   // Scratch semaphores are arguments: JAX gives those names but no lines.
-  if (expected != "semaphore_not_zero") EXPECT_EQ(it->where.file, "bugs.py");
+  if (expected != "semaphore_not_zero") {
+    EXPECT_EQ(it->where.file, "bugs.py");
+  }
 }
 
 TEST_P(PallasBug, TwinIsProved) {

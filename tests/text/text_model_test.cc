@@ -1,13 +1,12 @@
 // Tokenizer and chat template as they lie in checkpoints.
 #include "gridless/text/text_model.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 
 #include "gridless/base/mapped_file.h"
 #include "gridless/models/registry.h"
+#include "tests/temporary_folder.h"
 #include "tests/text/data.h"
 
 namespace gridless::text {
@@ -21,14 +20,8 @@ std::string data(const std::string& name) {
   return std::string(GRIDLESS_TEST_DATA) + "/text/" + name;
 }
 
-// An empty directory that is gone after the test.
-class TextModel : public testing::Test {
+class TextModel : public ::testing::Test {
  protected:
-  TextModel()
-      : directory_(fs::temp_directory_path() / ("gridless_text_" + std::to_string(getpid()))) {
-    fs::create_directories(directory_);
-  }
-  ~TextModel() override { fs::remove_all(directory_); }
   void write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(write_file((directory_ / name).string(), text).has_value());
   }
@@ -39,7 +32,8 @@ class TextModel : public testing::Test {
     input.variables = model->special_tokens;
     return render_chat(model->chat_template, input).value();
   }
-  fs::path directory_;
+  gridless::testing::TemporaryFolder folder_;
+  const fs::path& directory_ = folder_.path();
 };
 
 TEST_F(TextModel, TokenizerFromDirectoryAndFromFile) {
