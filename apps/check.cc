@@ -58,13 +58,15 @@ struct Answer {
   }
 };
 
-// Operands beyond this, all cores together, are checked without values unless they are given.
+// Operands and results beyond this, all cores together, are checked without values unless they are
+// given.
 constexpr int64_t kMostMadeUpBytes = int64_t{1} << 28;
 
 // More than anybody wants made up.
 bool too_large_for_values(const ir::Call& call, int cores) {
   int64_t bytes = 0;
-  for (const ir::CallArg& a : call.operands) bytes += emulate::tensor_bytes(a);
+  for (const auto* args : {&call.operands, &call.results})
+    for (const ir::CallArg& a : *args) bytes += emulate::tensor_bytes(a);
   return bytes > kMostMadeUpBytes / cores;
 }
 
@@ -284,7 +286,7 @@ void add_check(CLI::App& app, int& exit_code) {
       ->option_text("FILE.svg");
   command->add_flag("--scalars-only", args->scalars_only,
                     "Run without what vectors hold: programs of any size. Taken by itself where "
-                    "the operands are larger than 256 MiB");
+                    "operands and results are larger than 256 MiB");
   command->add_flag("--exhaustive", args->exhaustive,
                     "Small kernels: also run every timing, one by one, as a second opinion");
   command

@@ -64,9 +64,14 @@ struct CoreOps {
                    .region = region_of(v, starts, sizes, steps)};
     });
   }
+  // The amount of a signal or a wait: what is in a semaphore only ever grows but by its owner's
+  // waits, or nothing that is known of one run would hold in others.
+  int64_t amount(const ir::Op& op, size_t operand) const;
   bool held_count(Event::Kind kind, const ir::Op& op, const View& v, int on_core, int64_t amount);
-  // Under a recorder, a load that does not lie in its ref: garbage beyond the ref's end.
-  bool lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps);
+  // Under a recorder, a load that does not lie in its ref: garbage beyond the ref's end. What lies
+  // in the ref is read all the same.
+  bool lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps,
+               bool masked);
   Scalar read_or_garbage(const View& v, const Shape& at) const;
   Step pure(const ir::Op& op);
   // Where a pure op's scalar result is from.

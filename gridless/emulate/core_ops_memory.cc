@@ -128,7 +128,7 @@ Step CoreOps::MemrefLoad(const ir::Op& op) {
   const View& v = ref(0);
   const Shape index = indices(1, args.size());
   const Shape ones(index.size(), 1);
-  if (lenient(v, index, ones, {})) {
+  if (lenient(v, index, ones, {}, false)) {
     set(RtValue(read_or_garbage(v, index)));
     return Step::kNext;
   }
@@ -155,12 +155,17 @@ Step CoreOps::MemrefStore(const ir::Op& op) {
   return Step::kNext;
 }
 
-bool CoreOps::lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps) {
+bool CoreOps::lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps,
+                      bool masked) {
   if (!machine.recorder || starts.size() != v.shape.size() || sizes.size() != v.shape.size())
     return false;
   std::string problem = outside(v, starts, sizes, steps);
   if (problem.empty()) return false;
   machine.recorder->out_of_bounds_load(at(), v, std::move(problem));
+  Shape first = starts, count = sizes;
+  if (!clip(v, first, count, steps)) return true;
+  held_access(Event::Kind::kLoad, *instr->op, v, first, count, steps);  // there is no gate
+  machine.recorder->load(at(), v, region_of(v, first, count, steps), masked);
   return true;
 }
 
@@ -191,14 +196,14 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
   const Type type = op.result()->type;
   const Shape sizes = block_sizes(type.shape(), v.shape.size());
   if (machine.scalars_only) {
-    if (lenient(v, starts, sizes, steps)) return Step::kNext;
+    if (lenient(v, starts, sizes, steps, masked)) return Step::kNext;
     check_block(op, v, starts, sizes, steps);
     ++core.events;
     if (machine.recorder)
       machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
     return Step::kNext;
   }
-  if (lenient(v, starts, sizes, steps)) {
+  if (lenient(v, starts, sizes, steps, masked)) {
     Vector out(type);
     Shape index(sizes.size(), 0);
     for (size_t k = 0; k < static_cast<size_t>(out.size()); ++k) {

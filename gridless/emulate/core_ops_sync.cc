@@ -14,6 +14,13 @@ int CoreOps::device(const ir::Op& op, size_t operand) const {
         "device ids run from 0 to the number of cores - 1");
 }
 
+int64_t CoreOps::amount(const ir::Op& op, size_t operand) const {
+  const int64_t n = integer(operand);
+  if (n >= 0) return n;
+  fault(op, "invalid_ir", fmt::format("{} on core {}: an amount of {}", op.info().name, core.id, n),
+        "amounts are zero or more; only the owner's wait takes from a semaphore");
+}
+
 Semaphore& CoreOps::semaphore(const ir::Op& op, const View& v, int on_core) {
   Buffer& b =
       machine.cores[static_cast<size_t>(on_core)].buffers[static_cast<size_t>(v.buffer->site)];
@@ -105,13 +112,14 @@ Step CoreOps::TpuSemSignal(const ir::Op& op) {
   const auto seg = segments(op);
   const bool remote = seg.size() > 3 && seg[3] > seg[2];
   const int to = remote ? device(op, seg[2]) : core.id;
-  if (held_count(Event::Kind::kSignal, op, ref(0), to, integer(1))) return Step::kHeld;
-  semaphore(op, ref(0), to).count += integer(1);
-  if (machine.recorder) machine.recorder->signal(at(), ref(0), to, integer(1));
+  const int64_t n = amount(op, 1);
+  if (held_count(Event::Kind::kSignal, op, ref(0), to, n)) return Step::kHeld;
+  semaphore(op, ref(0), to).count += n;
+  if (machine.recorder) machine.recorder->signal(at(), ref(0), to, n);
   return Step::kNext;
 }
 
-Step CoreOps::TpuSemWait(const ir::Op& op) { return wait(op, ref(0), integer(1)); }
+Step CoreOps::TpuSemWait(const ir::Op& op) { return wait(op, ref(0), amount(op, 1)); }
 
 // A kernel may poll, so the other cores get a turn afterwards.
 Step CoreOps::TpuSemRead(const ir::Op& op) {

@@ -238,4 +238,17 @@ std::string outside(const View& v, const Shape& starts, const Shape& sizes, cons
   return {};
 }
 
+bool clip(const View& v, Shape& starts, Shape& sizes, const Shape& steps) {
+  const auto round_up = [](int64_t n, int64_t step) { return n <= 0 ? 0 : (n + step - 1) / step; };
+  for (size_t d = 0; d < v.shape.size(); ++d) {
+    const int64_t step = steps.empty() ? 1 : steps[d];
+    const int64_t first = round_up(-starts[d], step);
+    const int64_t end = std::min(sizes[d], round_up(v.shape[d] - starts[d], step));
+    if (first >= end) return false;
+    starts[d] += first * step;
+    sizes[d] = end - first;
+  }
+  return true;
+}
+
 }  // namespace gridless::emulate

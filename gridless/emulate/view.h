@@ -56,6 +56,9 @@ std::string bitcast(const View& v, Elem elem, const Shape& shape, View& out);
 // Empty if starts[d] + (sizes[d] - 1) * steps[d] lies in the view for all d, else what does not.
 std::string outside(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps);
 
+// Cuts such a block down to what lies in the view; false: nothing does.
+bool clip(const View& v, Shape& starts, Shape& sizes, const Shape& steps);
+
 // The elements of a block of the view (sizes per dimension, steps apart) in row-major order.
 // Bounds have been checked.
 Vector read_vector(const View& v, const Shape& starts, const Shape& steps, Type type);

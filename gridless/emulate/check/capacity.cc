@@ -72,6 +72,14 @@ Usage usage(const Kernel& kernel) {
   return peak;
 }
 
+bool far_beyond_chip(const Usage& u) {
+  constexpr int64_t kTimes = 16;
+  const chips::Tpu7x& chip = chips::kTpu7x;
+  return u.vmem_bytes > kTimes * chip.vmem_usable_bytes ||
+         u.smem_bytes > kTimes * chip.smem_usable_bytes ||
+         u.semaphores > kTimes * chip.semaphores_usable;
+}
+
 Diagnostics check_capacity(const Kernel& kernel, const Usage& u) {
   const chips::Tpu7x& chip = chips::kTpu7x;
   Diagnostics out;

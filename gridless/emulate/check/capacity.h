@@ -15,6 +15,9 @@ struct Usage {
 };
 Usage usage(const Kernel& kernel);
 
+// So far beyond the chip that a run would only take this machine's memory.
+bool far_beyond_chip(const Usage& usage);
+
 // Findings of kind capacity.
 Diagnostics check_capacity(const Kernel& kernel, const Usage& usage);
 

@@ -146,6 +146,10 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
   report.semaphores = used.semaphores;
   for (Diagnostic& d : check_capacity(kernel, used))
     report.findings.push_back(finding(std::move(d)));
+  if (far_beyond_chip(used)) {
+    report.notes.push_back("not run: it needs many times the memory that a core has");
+    return done();
+  }
   const Options run_options{.max_steps = options.max_steps,
                             .max_events = options.max_events,
                             .fill = Fill::kPositive,

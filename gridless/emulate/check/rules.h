@@ -69,6 +69,7 @@ class Rules {
   void hold_copy(Finding& f, int32_t copy, bool may_read) const;
   static void say_timing(Finding& f);
   const WaitEvent& wait_at(Node n) const;
+  int64_t left_in_a_scope(int32_t semaphore) const;
   void bytes_of_waits(int32_t semaphore, const Stuck* stuck);
 
   const Trace& trace_;

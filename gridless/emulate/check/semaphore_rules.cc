@@ -69,29 +69,56 @@ void Rules::bytes_of_waits(int32_t semaphore, const Stuck* stuck) {
     report({stuck->op, stuck->iteration}, stuck->need, stuck->core);
 }
 
+// What is in the semaphore at the end of the first of its scopes that leaves something there. What
+// one scope leaves a later one may take, so that nothing is left at the end.
+int64_t Rules::left_in_a_scope(int32_t semaphore) const {
+  const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(semaphore)];
+  const int32_t launch = semaphore / (trace_.cores * trace_.semaphores_per_core);
+  const auto& lives = trace_.lives[static_cast<size_t>(
+      trace_.memory(trace_.owner(semaphore), trace_.semaphore_site_of(semaphore)) +
+      launch * trace_.cores * trace_.sites)];
+  if (lives.size() < 2) return log.left;
+  std::vector<int64_t> left(lives.size(), 0);
+  for (int32_t i : log.increments) {
+    const Increment& e = trace_.increments[static_cast<size_t>(i)];
+    if (static_cast<size_t>(e.life) < left.size()) left[static_cast<size_t>(e.life)] += e.amount;
+  }
+  for (int32_t w : log.waits) {
+    const WaitEvent& wait = trace_.waits[static_cast<size_t>(w)];
+    const auto next = std::ranges::upper_bound(lives, wait.at.pos, {},
+                                               [](const Life& life) { return life.begin.pos; });
+    left[static_cast<size_t>(std::max<std::ptrdiff_t>(next - lives.begin(), 1) - 1)] -= wait.amount;
+  }
+  const auto some = std::ranges::find_if(left, [](int64_t n) { return n != 0; });
+  return some == left.end() ? 0 : *some;
+}
+
 void Rules::semaphores_left() {
-  // One finding per place of allocation.
-  std::map<int, std::vector<int32_t>> by_site;
+  // One finding per place of allocation: semaphores, and what is left there.
+  std::map<int, std::vector<std::pair<int32_t, int64_t>>> by_site;
   for (size_t s = 0; s < trace_.semaphores.size(); ++s) {
     const auto semaphore = static_cast<int32_t>(s);
-    if (trace_.semaphores[s].left == 0) continue;
     if (trace_.launches > 1 && s >= trace_.semaphores.size() / 2) continue;
-    by_site[trace_.semaphore_site_of(semaphore)].push_back(semaphore);
+    if (const int64_t left = left_in_a_scope(semaphore); left != 0)
+      by_site[trace_.semaphore_site_of(semaphore)].emplace_back(semaphore, left);
   }
   for (const auto& [site, list] : by_site) {
     std::string what;
     std::vector<int> cores;
-    for (int32_t s : list) {
+    for (const auto& [s, left] : list) {
       if (cores.size() < 8)
-        what += fmt::format("{}{} holds {}", what.empty() ? "" : ", ", trace_.semaphore_name(s),
-                            trace_.semaphores[static_cast<size_t>(s)].left);
+        what +=
+            fmt::format("{}{} holds {}", what.empty() ? "" : ", ", trace_.semaphore_name(s), left);
       cores.push_back(trace_.owner(s));
-      bytes_of_waits(s, nullptr);
+      if (trace_.semaphores[static_cast<size_t>(s)].left != 0) bytes_of_waits(s, nullptr);
     }
-    Finding& f = add("semaphore_not_zero", {}, "semaphores are not zero at the end: " + what,
+    const bool scoped = site > trace_.kernel->barrier_site();
+    Finding& f = add("semaphore_not_zero", {},
+                     fmt::format("semaphores are not zero at the end{}: {}",
+                                 scoped ? " of their scope" : "", what),
                      "every signal and every copied byte must be waited for", std::move(cores));
     f.diagnostic.where = trace_.kernel->sites[static_cast<size_t>(site)].where;
-    f.diagnostic.notes.push_back(who_feeds(list[0]));
+    f.diagnostic.notes.push_back(who_feeds(list[0].first));
   }
 }
 

@@ -167,12 +167,22 @@ void Watch::memory_ends(const Buffer& buffer, const std::string& kind, const ir:
   }
 }
 
+void Watch::count_left(const Buffer& buffer) {
+  for (const Semaphore& s : buffer.semaphores)
+    if (s.count != 0)
+      found("semaphore_not_zero",
+            fmt::format("{} at {} of core {} holds {} at the end", buffer.name, buffer.where.str(),
+                        buffer.core, s.count),
+            nullptr, buffer.core);
+}
+
 void Watch::scope_end(const Core& core, int first, int last, const ir::Op* op) {
   Lives& mine = lives[static_cast<size_t>(core.id)];
   for (int site = first; site < last; ++site) {
     const auto s = static_cast<size_t>(site);
     if (mine.ended[s] == mine.begun[s]) continue;
     memory_ends(core.buffers[s], "use_after_scope", op);
+    count_left(core.buffers[s]);
     mine.ended[s] = mine.begun[s];
     for (const Early& e : early)
       if (e.owner == core.id && space(e.site) == space(site))
@@ -246,13 +256,7 @@ void Watch::end(const Stepper& stepper, const Hash& results) {
     return;
   }
   for (const Core& core : m.cores)
-    for (const Buffer& b : core.buffers)
-      for (const Semaphore& s : b.semaphores)
-        if (s.count != 0)
-          found("semaphore_not_zero",
-                fmt::format("{} at {} of core {} holds {} at the end", b.name, b.where.str(),
-                            core.id, s.count),
-                nullptr, core.id);
+    for (const Buffer& b : core.buffers) count_left(b);
   if (has_result_ && results != result_ && findings.empty())
     found("race", "results differ between two timings", nullptr, 0);
   has_result_ = true;

@@ -71,6 +71,7 @@ class Watch : public Witness {
   void meets(const Flight& f, const Elements& e, bool write, const ir::Op* op, int core);
   // A remote write or count of `core` on what lies at `site` of `owner`.
   void remote(const Core& core, int owner, int site, bool count, const ir::Op* op);
+  void count_left(const Buffer& buffer);
   void scope_end(const Core& core, int first, int last, const ir::Op* op);
   void leave(const Core& core, const ir::Op* op);
   // The memory of a site goes: copies that still touch it.
