@@ -40,13 +40,15 @@ void Rules::self_overlap(const CopyEvent& copy) {
   if (from.memory == to.memory && from.footprint == to.footprint) return;
   if (from.memory != to.memory || !trace_.footprints.overlap(from.footprint, to.footprint)) return;
   if (!first("race", copy.code.op, copy.code.op)) return;
-  add("race", copy.code,
-      fmt::format("a copy's source and target overlap: {} and {} of {}",
-                  trace_.footprints.str(from.footprint), trace_.footprints.str(to.footprint),
-                  trace_.memory_name(from.memory)),
-      "copy through another buffer", {copy.start.core})
-      .diagnostic.notes.push_back(
-          fmt::format("started by core {} at {}", copy.start.core, trace_.where(copy.code)));
+  Finding& f =
+      add("race", copy.code,
+          fmt::format("a copy's source and target overlap: {} and {} of {}",
+                      trace_.footprints.str(from.footprint), trace_.footprints.str(to.footprint),
+                      trace_.memory_name(from.memory)),
+          "copy through another buffer", {copy.start.core});
+  f.diagnostic.notes.push_back(
+      fmt::format("started by core {} at {}", copy.start.core, trace_.where(copy.code)));
+  show_always(f);
 }
 
 void Rules::races_of(const std::vector<int32_t>& accesses) {

@@ -117,7 +117,10 @@ void Watch::start(const Core& core, const Event& event) {
   }
   // A copy onto itself writes what is there.
   if (!(t.src == t.dst) && fresh.source.overlaps(fresh.target))
-    found("race", "a copy's source and target overlap", event.op, core.id, event.op, core.id);
+    found("race",
+          fmt::format("source and target overlap of the copy that core {} starts at {}", core.id,
+                      event.op->loc.str()),
+          event.op, core.id, event.op, core.id);
   const int to = t.dst.buffer->core;
   remote(core, to, t.dst.buffer->site, false, event.op);
   remote(core, to, t.arrived_ref.buffer->site, true, event.op);
