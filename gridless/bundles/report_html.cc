@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "gridless/base/markup.h"
 #include "gridless/bundles/report.h"
 
 namespace gridless::bundles {
@@ -40,30 +41,6 @@ svg text{font:10px system-ui,sans-serif;fill:var(--soft)}
 .key{display:inline-block;width:.7rem;height:.7rem;border-radius:2px;margin:0 .3rem 0 .8rem}
 )";
 
-std::string escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        // Control characters are allowed in no HTML text.
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 // 12,345
 std::string grouped(double value) {
   std::string digits = fmt::format("{:.0f}", std::abs(value));
@@ -76,7 +53,8 @@ std::string grouped(double value) {
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 std::string tile(std::string_view value, std::string_view what) {
-  return fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", value, escape(what));
+  return fmt::format("<div class=tile><b>{}</b><span>{}</span></div>\n", value,
+                     escape_markup(what));
 }
 
 std::string tiles(const Report& r) {
@@ -130,7 +108,7 @@ std::string lines(const Report& r) {
     }
     const Cost& c = line.cost;
     out += fmt::format("<tr><td class=name>{}<td>{}<td>{}<td>{}<td>{:.1f} %<td class=bar>{}</tr>\n",
-                       escape(place_name(line.where)), grouped(c.cycles), grouped(c.stalls),
+                       escape_markup(place_name(line.where)), grouped(c.cycles), grouped(c.stalls),
                        grouped(c.run_cycles), 100 * share(c.run_cycles, a.total.run_cycles),
                        bar(c.run_cycles - c.run_stalls, c.run_stalls, a.lines[0].cost.run_cycles));
   }
@@ -150,9 +128,10 @@ std::string loops(const Report& r) {
         "<tr><td class=name style='padding-left:{:.1f}rem'>{}<td title=\"{}\">{}<td>{}<td>{}<td>{}"
         "<td class=bar>{}</tr>\n",
         0.6 + 1.2 * (loop.depth - 1),
-        loop.place < 0 ? "(compiler)" : escape(place_name(a.listing.places[loop.place])),
-        escape(loop.why_unknown), loop.trips ? grouped(static_cast<double>(*loop.trips)) : "?",
-        grouped(c.cycles), grouped(c.stalls), grouped(c.run_cycles),
+        loop.place < 0 ? "(compiler)" : escape_markup(place_name(a.listing.places[loop.place])),
+        escape_markup(loop.why_unknown),
+        loop.trips ? grouped(static_cast<double>(*loop.trips)) : "?", grouped(c.cycles),
+        grouped(c.stalls), grouped(c.run_cycles),
         bar(c.run_cycles - c.run_stalls, c.run_stalls, a.total.run_cycles));
   }
   return out + "</table></div>\n";
@@ -236,7 +215,7 @@ std::string strip_loops(const Analysis& a, int depth) {
         "trips)</title></rect>",
         kLabelWidth + cycle * loop.begin, 9 * (loop.depth - 1),
         std::max(1.0, cycle * (loop.end - loop.begin)),
-        loop.place < 0 ? "(compiler)" : escape(place_name(a.listing.places[loop.place])),
+        loop.place < 0 ? "(compiler)" : escape_markup(place_name(a.listing.places[loop.place])),
         loop.trips ? grouped(static_cast<double>(*loop.trips)) : "?");
   }
   return depth > 0 ? out + "<text x=0 y=8>loops</text>" : out;
@@ -277,7 +256,7 @@ std::string to_html(const Report& r) {
       "content=\"width=device-width\"><title>{0}: schedule</title><style>{1}</style>\n"
       "<h1>{0}</h1><p class=note>The static schedule of the TPU compiler: waits for copies and "
       "for other cores are not in it.</p>\n{2}{3}{4}{5}{6}</html>\n",
-      escape(r.kernel), kStyle, tiles(r), strip(r), lines(r), loops(r), slots_and_causes(r));
+      escape_markup(r.kernel), kStyle, tiles(r), strip(r), lines(r), loops(r), slots_and_causes(r));
 }
 
 }  // namespace gridless::bundles

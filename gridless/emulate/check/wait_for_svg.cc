@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "gridless/base/markup.h"
 #include "gridless/emulate/check/wait_for.h"
 
 namespace gridless::emulate {
@@ -13,26 +14,6 @@ namespace {
 constexpr int kRow = 62, kTop = 64, kLeft = 16, kGap = 10;
 constexpr double kLetter = 7.3;  // width of a 12 px monospace letter
 constexpr size_t kMostLetters = 96;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
-    } else if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') {
-      out += '?';  // XML has no such letters
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 bool continues_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -74,28 +55,31 @@ std::string draw_row(const Row& row, int width) {
   std::string out = fmt::format(
       "<g><title>{}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"6\" "
       "fill=\"{}\" stroke=\"{}\" stroke-width=\"{}\"/>",
-      escaped(fmt::format("{}", fmt::join(row.lines, "\n"))), kLeft, row.y, width, kRow,
+      escape_markup(fmt::format("{}", fmt::join(row.lines, "\n"))), kLeft, row.y, width, kRow,
       row.in_cycle ? "#fdf0ee" : "#f8f9f9", colour, row.in_cycle ? 2 : 1);
   for (size_t k = 0; k < row.lines.size(); ++k)
     out += fmt::format("<text x=\"{}\" y=\"{}\"{}>{}</text>", kLeft + 10,
                        row.y + 18 + 18 * static_cast<int>(k), k == 0 ? " font-weight=\"bold\"" : "",
-                       escaped(shortened(row.lines[k])));
+                       escape_markup(shortened(row.lines[k])));
   return out + "</g>\n";
 }
+
+// How far the arc between rows at these heights swings to the right.
+int bow_of(int from_y, int to_y) { return 40 + std::min(400, std::abs(to_y - from_y) / 3); }
 
 // Arcs leave a row at its upper part and enter at its lower part.
 std::string draw_edge(const WaitForGraph::Edge& e, int from_y, int to_y, int x) {
   const int y0 = from_y + kRow / 3, y1 = to_y + 2 * kRow / 3;
-  const int bow = 40 + std::min(400, std::abs(to_y - from_y) / 3);
+  const int bow = bow_of(from_y, to_y);
   return fmt::format(
       "<path d=\"M {} {} C {} {} {} {} {} {}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"{} "
       "marker-end=\"url(#{})\"><title>{}</title></path>\n",
       x, y0, x + bow, y0, x + bow, y1, x + 6, y1, e.in_cycle ? "#c0392b" : "#95a5a6",
       e.in_cycle ? 2.5 : 1, e.candidate ? " stroke-dasharray=\"5 4\"" : "",
       e.in_cycle ? "red" : "grey",
-      escaped(e.candidate ? fmt::format("core {} may wait for core {}", e.from, e.to)
-                          : fmt::format("core {} waits for core {}, which would add at {}", e.from,
-                                        e.to, e.at)));
+      escape_markup(e.candidate ? fmt::format("core {} may wait for core {}", e.from, e.to)
+                                : fmt::format("core {} waits for core {}, which would add at {}",
+                                              e.from, e.to, e.at)));
 }
 
 std::string marker(const char* id, const char* colour) {
@@ -121,8 +105,7 @@ std::string to_svg(const WaitForGraph& g, const std::string& title) {
       letters = std::max(letters, std::min(line.size(), kMostLetters));
   const int card = static_cast<int>(static_cast<double>(letters) * kLetter) + 20;
   int bow = 0;
-  for (const WaitForGraph::Edge& e : g.edges)
-    bow = std::max(bow, 40 + std::min(400, std::abs(y_of[e.to] - y_of[e.from]) / 3));
+  for (const WaitForGraph::Edge& e : g.edges) bow = std::max(bow, bow_of(y_of[e.from], y_of[e.to]));
   const int width = kLeft + card + bow + 30;
   const int height = kTop + static_cast<int>(rows.size()) * (kRow + kGap) + 10;
   std::string out = fmt::format(
@@ -132,7 +115,7 @@ std::string to_svg(const WaitForGraph& g, const std::string& title) {
       "<text x=\"{4}\" y=\"24\" font-size=\"15\" font-weight=\"bold\">{5}</text>\n"
       "<text x=\"{4}\" y=\"46\" fill=\"#666\">{6}</text>\n",
       width, height, marker("red", "#c0392b"), marker("grey", "#95a5a6"), kLeft,
-      escaped(shortened(title)), legend);
+      escape_markup(shortened(title)), legend);
   for (const Row& row : rows) out += draw_row(row, card);
   // The cycle last, so that it lies on top.
   for (bool in_cycle : {false, true})
