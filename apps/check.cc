@@ -84,10 +84,7 @@ Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int c
   }
   if (too_large_for_values(call, cores)) return out;
   TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
-  std::map<std::string, std::string> keys = target.keys;
-  for (const kernels::Option& o : lesson->options)
-    if (o.key == "cores") keys["cores"] = std::to_string(cores);
-  TRY(const kernels::Options options, lesson->with(keys));
+  TRY(const kernels::Options options, lesson_options(*lesson, target, cores));
   for (const auto& core : lesson->inputs(options, static_cast<uint64_t>(seed)))
     for (size_t k = 0; k < out.size(); ++k) {
       const std::vector<std::byte> bytes = core[k].bytes();
@@ -97,12 +94,10 @@ Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int c
 }
 
 json to_json(const emulate::Finding& f) {
-  const Diagnostic& d = f.diagnostic;
-  const bool error = d.severity == Diagnostic::Severity::kError;
-  return {{"kind", d.kind},       {"severity", error ? "error" : "warning"},
-          {"message", d.message}, {"location", d.where.known() ? d.where.str() : ""},
-          {"cores", f.cores},     {"notes", d.notes},
-          {"hint", d.hint}};
+  json out = json_of(f.diagnostic);
+  out["severity"] = f.diagnostic.severity_name();
+  out["cores"] = f.cores;
+  return out;
 }
 
 // The timings that show the findings, errors first.
@@ -247,15 +242,7 @@ void add_check(CLI::App& app, int& exit_code) {
           "or a "
           "checkpoint, its step program; or a kernel in a file (.mlir, .mlirbc, JAX's StableHLO)")
       ->required();
-  command
-      ->add_option("--call", args->call,
-                   "Operands and results of the body; default: the call.json beside it")
-      ->option_text("FILE");
-  command
-      ->add_option("--cores", args->cores,
-                   "Virtual cores; default: as many as the call has devices")
-      ->check(CLI::Range(1, 128))
-      ->option_text("N");
+  add_kernel_options(command, args->call, args->cores);
   command
       ->add_option(
           "--scalars,--inputs", args->inputs,

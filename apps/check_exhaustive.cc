@@ -28,17 +28,20 @@ Diagnostics diagnostics_of(const ExploreVerdict& verdict) {
   return out;
 }
 
+nlohmann::json json_of(const std::vector<ExploreFinding>& findings) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ExploreFinding& f : findings)
+    list.push_back(
+        {{"kind", f.kind}, {"message", f.message}, {"location", f.where().str_if_known()}});
+  return list;
+}
+
 nlohmann::json json_of(const ExploreVerdict& verdict) {
-  nlohmann::json findings = nlohmann::json::array();
-  for (const ExploreFinding& f : verdict.findings)
-    findings.push_back({{"kind", f.kind},
-                        {"message", f.message},
-                        {"location", f.where().known() ? f.where().str() : ""}});
   return {{"exhausted", verdict.exhausted},
           {"verdict", !verdict.findings.empty() ? "findings"
                       : verdict.exhausted       ? "clean"
                                                 : "none"},
-          {"findings", findings},
+          {"findings", json_of(verdict.findings)},
           {"states", verdict.states},
           {"steps", verdict.transitions}};
 }
@@ -58,7 +61,7 @@ std::vector<emulate::Schedule> schedules_of(const ExploreVerdict& verdict) {
   for (const ExploreFinding& f : verdict.findings)
     out.push_back({.kind = f.kind,
                    .message = f.message,
-                   .location = f.where().known() ? f.where().str() : "",
+                   .location = f.where().str_if_known(),
                    .launches = f.launches,
                    .hold = std::nullopt,
                    .steps = f.steps});

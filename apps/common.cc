@@ -51,6 +51,14 @@ int report(const Diagnostics& list) {
   return has_errors(list) ? kBadInput : kDone;
 }
 
+nlohmann::json json_of(const Diagnostic& d) {
+  return {{"kind", d.kind},
+          {"message", d.message},
+          {"location", d.where.str_if_known()},
+          {"notes", d.notes},
+          {"hint", d.hint}};
+}
+
 void print_json(const nlohmann::json& object) {
   fmt::print("{}\n", object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   std::fflush(stdout);

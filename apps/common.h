@@ -26,6 +26,9 @@ int report(const Error& error);
 // Prints every diagnostic to stderr; returns kBadInput if one of them is an error, else kDone.
 int report(const Diagnostics& list);
 
+// kind, message, location ("" where unknown), notes, hint.
+nlohmann::json json_of(const Diagnostic& diagnostic);
+
 // Prints `object` and a newline to stdout. With --json this is called exactly once per run, and
 // nothing else goes to stdout. Bytes that are not UTF-8 (a broken token) become U+FFFD.
 void print_json(const nlohmann::json& object);

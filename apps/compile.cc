@@ -106,12 +106,8 @@ Result<tpu::CompiledCall> compile(const Arguments& args, tpu::Compiler& compiler
 nlohmann::json message_list(const Diagnostics& diagnostics) {
   nlohmann::json list = nlohmann::json::array();
   for (const Diagnostic& d : diagnostics) {
-    list.push_back({{"severity", d.severity == Diagnostic::Severity::kError ? "error" : "warning"},
-                    {"kind", d.kind},
-                    {"message", d.message},
-                    {"location", d.where.known() ? d.where.str() : ""},
-                    {"notes", d.notes},
-                    {"hint", d.hint}});
+    list.push_back(json_of(d));
+    list.back()["severity"] = d.severity_name();
   }
   return list;
 }

@@ -44,13 +44,7 @@ void print_answer(const Arguments& args, const std::vector<NamedTensor>& outputs
   nlohmann::json list = nlohmann::json::object();
   for (const NamedTensor& t : outputs) list[t.name] = {{"shape", t.shape}, {"dtype", t.dtype}};
   nlohmann::json findings = nlohmann::json::array();
-  for (const Diagnostic& d : diagnostics) {
-    findings.push_back({{"kind", d.kind},
-                        {"message", d.message},
-                        {"location", d.where.known() ? d.where.str() : ""},
-                        {"notes", d.notes},
-                        {"hint", d.hint}});
-  }
+  for (const Diagnostic& d : diagnostics) findings.push_back(json_of(d));
   print_json({{"target", args.target},
               {"engine", args.engine},
               {"seconds", seconds},
@@ -117,15 +111,7 @@ void add_exec(CLI::App& app, int& exit_code) {
   command->add_option("--outputs", args->outputs, "Where out0, out1, ... go")
       ->required()
       ->option_text("OUT.safetensors");
-  command
-      ->add_option("--call", args->call,
-                   "Operands and results of the body; default: the call.json beside it")
-      ->option_text("FILE");
-  command
-      ->add_option("--cores", args->cores,
-                   "Virtual cores; default: as many as the call has devices")
-      ->check(CLI::Range(1, 128))
-      ->option_text("N");
+  add_kernel_options(command, args->call, args->cores);
   command->add_option("--engine", args->engine, "What runs it: the emulator, or the fast engine")
       ->check(CLI::IsMember({"emulate", "cpu"}))
       ->capture_default_str();

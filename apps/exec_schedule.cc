@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/check_exhaustive.h"
 #include "apps/common.h"
 #include "apps/exec_tensors.h"
 #include "gridless/emulate/rerun.h"
@@ -63,14 +64,9 @@ nlohmann::json to_json(const RerunArguments& args, const Schedule& s, const Reru
                            {"first", d.first},
                            {"value", d.here},
                            {"program_order", d.program_order}});
-  nlohmann::json seen = nlohmann::json::array();
-  for (const emulate::ExploreFinding& f : r.seen)
-    seen.push_back({{"kind", f.kind},
-                    {"message", f.message},
-                    {"location", f.where().known() ? f.where().str() : ""}});
-  return {{"target", args.target}, {"engine", "emulate"},
-          {"schedule", s.kind},    {"finished", r.run.report.finished},
-          {"seen", seen},          {"differences", differences},
+  return {{"target", args.target},   {"engine", "emulate"},
+          {"schedule", s.kind},      {"finished", r.run.report.finished},
+          {"seen", json_of(r.seen)}, {"differences", differences},
           {"shown", lines}};
 }
 

@@ -18,4 +18,14 @@ Result<ir::Program> load_kernel(const std::string& target, const std::string& ca
   return std::move(*program);
 }
 
+void add_kernel_options(CLI::App* command, std::string& call_file, int& cores) {
+  command
+      ->add_option("--call", call_file,
+                   "Operands and results of the body; default: the call.json beside it")
+      ->option_text("FILE");
+  command->add_option("--cores", cores, "Virtual cores; default: as many as the call has devices")
+      ->check(CLI::Range(1, 128))
+      ->option_text("N");
+}
+
 }  // namespace gridless::apps

@@ -1,6 +1,7 @@
 // TARGET of the commands that take a kernel: where the module and its call come from.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 
 #include "gridless/base/error.h"
@@ -15,5 +16,8 @@ namespace gridless::apps {
 // text that does not parse, line and column.
 Result<ir::Program> load_kernel(const std::string& target, const std::string& call_file,
                                 int cores = 0);
+
+// Options --call and --cores, which say more of a kernel than TARGET does.
+void add_kernel_options(CLI::App* command, std::string& call_file, int& cores);
 
 }  // namespace gridless::apps

@@ -37,16 +37,21 @@ Result<Target> parse_target(std::string_view text) {
   return target;
 }
 
-Result<ir::Program> build_kernel(const Target& target, int cores) {
-  TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
+Result<kernels::Options> lesson_options(const kernels::Lesson& lesson, const Target& target,
+                                        int cores) {
   std::map<std::string, std::string> keys = target.keys;
   if (cores != 0) {
-    const bool has = std::ranges::any_of(lesson->options,
+    const bool has = std::ranges::any_of(lesson.options,
                                          [](const kernels::Option& o) { return o.key == "cores"; });
-    if (!has && cores != 1) return input_error("kernel {} is for one core", lesson->name);
+    if (!has && cores != 1) return input_error("kernel {} is for one core", lesson.name);
     if (has) keys["cores"] = std::to_string(cores);
   }
-  TRY(const kernels::Options options, lesson->with(keys));
+  return lesson.with(keys);
+}
+
+Result<ir::Program> build_kernel(const Target& target, int cores) {
+  TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
+  TRY(const kernels::Options options, lesson_options(*lesson, target, cores));
   kernels::Built built = lesson->build(options);
   if (!built) return input_error("{}", to_string(built.error()));
   return std::move(*built);

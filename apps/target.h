@@ -8,6 +8,7 @@
 
 #include "gridless/base/error.h"
 #include "gridless/ir/call.h"
+#include "kernels/gallery.h"
 
 namespace gridless::apps {
 
@@ -21,8 +22,12 @@ struct Target {
 // Errors: a key without a value, a key twice, an empty name.
 Result<Target> parse_target(std::string_view text);
 
-// Builds a gallery kernel. `cores`, when not 0, is the lesson's option of that name; a lesson that
-// has none is for one core. Mistakes of the lesson itself are one error with all diagnostics.
+// The options of a gallery kernel. `cores`, when not 0, is the lesson's option of that name; a
+// lesson that has none is for one core.
+Result<kernels::Options> lesson_options(const kernels::Lesson& lesson, const Target& target,
+                                        int cores);
+
+// Builds it. Mistakes of the lesson itself are one error with all diagnostics.
 Result<ir::Program> build_kernel(const Target& target, int cores = 0);
 
 }  // namespace gridless::apps

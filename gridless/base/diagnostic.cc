@@ -10,9 +10,10 @@ std::string SourceLoc::str() const {
   return known() ? fmt::format("{}:{}", file, line) : "unknown location";
 }
 
+std::string SourceLoc::str_if_known() const { return known() ? str() : ""; }
+
 std::string Diagnostic::str() const {
-  std::string out = fmt::format("{}: {}: {}", where.str(),
-                                severity == Severity::kError ? "error" : "warning", message);
+  std::string out = fmt::format("{}: {}: {}", where.str(), severity_name(), message);
   for (const std::string& note : notes) out += "\n  note: " + note;
   if (!hint.empty()) out += "\n  hint: " + hint;
   return out;

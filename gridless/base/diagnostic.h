@@ -21,7 +21,8 @@ struct SourceLoc {
         line(static_cast<int>(s.line())),
         column(static_cast<int>(s.column())) {}
   bool known() const { return !file.empty(); }
-  std::string str() const;  // "file:line", or "unknown location"
+  std::string str() const;           // "file:line", or "unknown location"
+  std::string str_if_known() const;  // "file:line", or ""
   bool operator==(const SourceLoc&) const = default;
 };
 
@@ -33,6 +34,8 @@ struct Diagnostic {
   SourceLoc where;
   std::vector<std::string> notes;
   std::string hint;  // what to write instead
+
+  const char* severity_name() const { return severity == Severity::kError ? "error" : "warning"; }
 
   // "file:line: error: message\n  note: ...\n  hint: ..."
   std::string str() const;

@@ -95,7 +95,7 @@ std::string Rules::why(const Access& a, Node b) const {
 void Rules::show_always(Finding& f) const {
   f.schedule = Schedule{.kind = f.diagnostic.kind,
                         .message = f.diagnostic.message,
-                        .location = f.diagnostic.where.known() ? f.diagnostic.where.str() : "",
+                        .location = f.diagnostic.where.str_if_known(),
                         .launches = trace_.launches,
                         .hold = std::nullopt,
                         .steps = {}};
