@@ -293,21 +293,16 @@ class Engine::Impl {
   }
 
   Diagnostic deadlock() const {
-    Diagnostic d{.kind = "deadlock",
-                 .message = "",
-                 .where = {},
-                 .notes = {},
-                 .hint = "who should have signalled, and was its device id and count right?"};
-    int blocked = 0;
+    std::vector<std::string> waiting;
+    SourceLoc first;
     for (const auto& run : runs_) {
       if (run->pc >= run->tape->steps.size() || !run->blocked.op) continue;
-      if (blocked++ == 0) d.where = run->blocked.op->loc;
-      d.notes.push_back(fmt::format("core {} at {}: {} needs {}, has {}", run->core->id,
+      if (waiting.empty()) first = run->blocked.op->loc;
+      waiting.push_back(fmt::format("core {} at {}: {} needs {}, has {}", run->core->id,
                                     run->blocked.op->loc.str(), run->blocked.op->info().name,
                                     run->blocked.need, run->blocked.have));
     }
-    d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, runs_.size());
-    return d;
+    return emulate::deadlock(std::move(waiting), runs_.size(), first);
   }
 
   void fail(Diagnostic d) {

@@ -2,8 +2,11 @@
 // public functions (eval.h, emulator.h) hand the Diagnostic on as a value.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gridless/base/diagnostic.h"
 #include "gridless/ir/module.h"
@@ -21,6 +24,16 @@ struct Fault {
                          .where = op.loc,
                          .notes = {},
                          .hint = std::move(hint)}};
+}
+
+// A run in which nobody goes on: `waiting` has a line for each of its `cores` that waits, the first
+// of them at `where`.
+inline Diagnostic deadlock(std::vector<std::string> waiting, size_t cores, const SourceLoc& where) {
+  return {.kind = "deadlock",
+          .message = fmt::format("deadlock: {} of {} cores wait for ever", waiting.size(), cores),
+          .where = where,
+          .notes = std::move(waiting),
+          .hint = "who should have signalled, and was its device id and count right?"};
 }
 
 }  // namespace gridless::emulate

@@ -74,6 +74,12 @@ std::string shape_problem(const Argument& arg, Type spec) {
 
 }  // namespace
 
+bool uses_barrier(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body.code, [](const Instr& in) {
+    return in.op && in.op->code == ir::OpCode::kTpuSemBarrier;
+  });
+}
+
 int64_t tensor_bytes(const ir::CallArg& arg) {
   return storage_bytes(arg.type.elem(), arg.type.num_elements());
 }

@@ -47,6 +47,9 @@ struct Kernel {
 // `module` must outlive the kernel.
 std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Call call);
 
+// The program takes the barrier semaphore.
+bool uses_barrier(const Kernel& kernel);
+
 // Bytes of a call's operand or result in the caller's memory: row-major, 4-bit formats two per
 // byte, i1 one per byte.
 int64_t tensor_bytes(const ir::CallArg& arg);

@@ -279,22 +279,17 @@ void Launch::give_what_is_lacking() {
 }
 
 Diagnostic Launch::deadlock() const {
-  Diagnostic d{.kind = "deadlock",
-               .message = "",
-               .where = {},
-               .notes = {},
-               .hint = "who should have signalled, and was its device id and count right?"};
-  int blocked = 0;
+  std::vector<std::string> waiting;
+  SourceLoc first;
   for (const Core& core : machine_.cores) {
     if (core.state == Core::State::kDone) continue;
     const Waiting& w = core.waiting;
-    if (blocked++ == 0) d.where = w.op->loc;
-    d.notes.push_back(fmt::format("core {} at {}: {} on {} needs {}, has {}", core.id,
+    if (waiting.empty()) first = w.op->loc;
+    waiting.push_back(fmt::format("core {} at {}: {} on {} needs {}, has {}", core.id,
                                   w.op->loc.str(), w.op->info().name, w.name, w.need,
                                   w.semaphore->count));
   }
-  d.message = fmt::format("deadlock: {} of {} cores wait for ever", blocked, machine_.cores.size());
-  return d;
+  return emulate::deadlock(std::move(waiting), machine_.cores.size(), first);
 }
 
 void Launch::finish_copies(Diagnostics& diagnostics) {

@@ -18,12 +18,6 @@ Finding mismatch(std::string message, SourceLoc where, std::string hint) {
           std::nullopt};
 }
 
-bool uses_barrier(const Kernel& kernel) {
-  return std::ranges::any_of(kernel.body.code, [](const Instr& in) {
-    return in.op && in.op->code == ir::OpCode::kTpuSemBarrier;
-  });
-}
-
 // The waits of each core on its barrier semaphore, the one that it hangs on included.
 std::vector<std::vector<Code>> barriers_passed(const Trace& trace) {
   std::vector<std::vector<Code>> out(static_cast<size_t>(trace.cores));

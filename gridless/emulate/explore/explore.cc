@@ -186,13 +186,6 @@ class Search {
   size_t explained_ = 0;      // findings that have their steps
 };
 
-bool uses_barrier(const Kernel& kernel) {
-  bool used = false;
-  ir::walk(*kernel.function,
-           [&](const ir::Op& op) { used |= op.code == ir::OpCode::kTpuSemBarrier; });
-  return used;
-}
-
 void search(const Emulator& emulator, int cores, std::span<const std::span<const std::byte>> inputs,
             const ExploreOptions& options, int launches, ExploreVerdict& verdict) {
   const auto memory = launch_memory(emulator.call(), cores, inputs);
