@@ -6,25 +6,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
+#include "gridless/base/mapped_file.h"
 #include "gridless/emulate/check/check.h"
 #include "gridless/ir/read_program.h"
 #include "gridless/weights/safetensors.h"
 
-namespace {
-
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-}  // namespace
 
 int main(int argc, char** argv) {
   using namespace gridless;  // NOLINT
@@ -39,7 +27,7 @@ int main(int argc, char** argv) {
     const auto program = ir::read_program(path / "module.mlir");
     if (!program) continue;
     const ir::Call* call = &program->call;
-    const std::string data = read(path / "data.safetensors");
+    const std::string data = read_text_file(path / "data.safetensors").value();
     const auto tensors =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
     if (!tensors) continue;

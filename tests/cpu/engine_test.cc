@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "gridless/base/mapped_file.h"
 #include "gridless/ir/call_json.h"
 #include "gridless/ir/text.h"
 #include "gridless/lang/kernel.h"
@@ -64,13 +63,6 @@ std::vector<std::string> lesson_names() {
 INSTANTIATE_TEST_SUITE_P(Lessons, GalleryOnCpu, testing::ValuesIn(lesson_names()),
                          [](const auto& info) { return info.param; });
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 fs::path corpus() { return fs::path(GRIDLESS_TEST_DATA) / "corpus"; }
 
 // Clean kernels of the corpus without a grid (the engine refuses grids, see below).
@@ -78,8 +70,11 @@ std::vector<std::string> corpus_names(bool with_grid) {
   std::vector<std::string> out;
   for (const auto& entry : fs::directory_iterator(corpus())) {
     if (!fs::exists(entry.path() / "meta.json")) continue;
-    if (nlohmann::json::parse(read(entry.path() / "meta.json"))["verdict"] != "clean") continue;
-    const auto module = ir::parse(read(entry.path() / "module.mlir"), "module.mlir");
+    if (nlohmann::json::parse(read_text_file(entry.path() / "meta.json").value())["verdict"] !=
+        "clean")
+      continue;
+    const auto module =
+        ir::parse(read_text_file(entry.path() / "module.mlir").value(), "module.mlir");
     bool grid = false;
     ir::walk(*module->top,
              [&](const ir::Op& op) { grid |= op.find("iteration_bounds") != nullptr; });
@@ -94,10 +89,10 @@ struct CorpusKernel {
   PerCoreBytes inputs;
 
   explicit CorpusKernel(const std::string& name) {
-    auto module = ir::parse(read(corpus() / name / "module.mlir"), "module.mlir");
+    auto module = ir::parse(read_text_file(corpus() / name / "module.mlir").value(), "module.mlir");
     program.module = std::move(*module);
-    program.call = *ir::parse_call_json(read(corpus() / name / "call.json"));
-    const std::string data = read(corpus() / name / "data.safetensors");
+    program.call = *ir::parse_call_json(read_text_file(corpus() / name / "call.json").value());
+    const std::string data = read_text_file(corpus() / name / "data.safetensors").value();
     const auto tensors =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
     const auto cores = static_cast<size_t>(program.call.cores);

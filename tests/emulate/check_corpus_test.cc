@@ -4,10 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "gridless/base/mapped_file.h"
 #include "gridless/emulate/check/check.h"
 #include "gridless/ir/read_program.h"
 #include "gridless/weights/safetensors.h"
@@ -19,15 +18,9 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 json meta_of(const std::string& name) {
-  return json::parse(read(fs::path(GRIDLESS_TEST_DATA) / "corpus" / name / "meta.json"));
+  return json::parse(
+      read_text_file(fs::path(GRIDLESS_TEST_DATA) / "corpus" / name / "meta.json").value());
 }
 
 struct Case {
@@ -43,7 +36,7 @@ struct Case {
     if (!program) throw std::runtime_error(to_string(program.error()));
     module = std::move(program->module);
     call = std::move(program->call);
-    data = read(dir / "data.safetensors");
+    data = read_text_file(dir / "data.safetensors").value();
     const auto tensors =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
     for (size_t k = 0; k < call.operands.size(); ++k) {

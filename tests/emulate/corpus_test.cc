@@ -5,9 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "gridless/base/mapped_file.h"
 #include "gridless/emulate/buffer.h"
@@ -23,13 +21,6 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 struct Case {
   ir::Module module;
   ir::Call call;
@@ -39,14 +30,14 @@ struct Case {
 
   explicit Case(const std::string& name) {
     const fs::path dir = fs::path(GRIDLESS_TEST_DATA) / "corpus" / name;
-    auto parsed = ir::parse(read(dir / "module.mlir"), "module.mlir");
+    auto parsed = ir::parse(read_text_file(dir / "module.mlir").value(), "module.mlir");
     if (!parsed) throw std::runtime_error(to_string(parsed.error()));
     module = std::move(*parsed);
-    auto c = ir::parse_call_json(read(dir / "call.json"));
+    auto c = ir::parse_call_json(read_text_file(dir / "call.json").value());
     if (!c) throw std::runtime_error(c.error().message);
     call = std::move(*c);
-    meta = json::parse(read(dir / "meta.json"));
-    data = read(dir / "data.safetensors");
+    meta = json::parse(read_text_file(dir / "meta.json").value());
+    data = read_text_file(dir / "data.safetensors").value();
     auto t =
         weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
     if (!t) throw std::runtime_error(t.error().message);
@@ -100,7 +91,7 @@ std::vector<std::string> names(bool clean) {
   std::vector<std::string> out;
   for (const auto& entry : fs::directory_iterator(fs::path(GRIDLESS_TEST_DATA) / "corpus")) {
     if (!fs::exists(entry.path() / "meta.json")) continue;
-    const json meta = json::parse(read(entry.path() / "meta.json"));
+    const json meta = json::parse(read_text_file(entry.path() / "meta.json").value());
     if ((meta["verdict"] == "clean") == clean) out.push_back(entry.path().filename());
   }
   std::ranges::sort(out);

@@ -6,13 +6,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "gridless/base/mapped_file.h"
 #include "gridless/decode/runner.h"
 #include "gridless/weights/safetensors.h"
 
@@ -31,20 +30,14 @@ struct GoldenSequence {
   Logits f32, bf16;
 };
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 inline std::string model_path(const std::string& model) {
   return std::string(GRIDLESS_TEST_DATA) + "/llama_tiny/" + model;
 }
 
 inline std::vector<GoldenSequence> golden_sequences(const std::string& model) {
-  const auto json = nlohmann::json::parse(read_file(model_path(model) + "/golden.json"));
-  const std::string data = read_file(model_path(model) + "/golden.safetensors");
+  const auto json =
+      nlohmann::json::parse(read_text_file(model_path(model) + "/golden.json").value());
+  const std::string data = read_text_file(model_path(model) + "/golden.safetensors").value();
   const auto tensors =
       weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
   const auto logits = [&](const std::string& name) {

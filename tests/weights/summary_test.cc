@@ -45,7 +45,9 @@ TEST(StreamFormat, IsExactOrBf16) {
   EXPECT_EQ(stream_format(Dtype::kI64), "");
   for (int i = 0; i <= static_cast<int>(Dtype::kMXFP4); ++i) {
     const auto dtype = static_cast<Dtype>(i);
-    if (!info(dtype).readable) EXPECT_EQ(stream_format(dtype), "") << name(dtype);
+    if (!info(dtype).readable) {
+      EXPECT_EQ(stream_format(dtype), "") << name(dtype);
+    }
   }
 }
 

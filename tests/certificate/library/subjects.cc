@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "gridless/base/check.h"
+#include "gridless/base/mapped_file.h"
 #include "gridless/ir/read_program.h"
 #include "gridless/weights/safetensors.h"
 #include "kernels/gallery.h"
@@ -17,13 +16,6 @@ namespace gridless::certificate {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 const fs::path& corpus_folder() {
   static const fs::path folder = fs::path(GRIDLESS_SOURCE_DIR) / "tests" / "data" / "corpus";
@@ -55,7 +47,7 @@ Subject corpus(const std::string& name) {
   s.make = [folder] { return std::move(ir::read_program(folder / "module.mlirbc").value()); };
   const ir::Program program = s.make();
   s.cores = program.call.cores;
-  const std::string data = read(folder / "data.safetensors");
+  const std::string data = read_text_file(folder / "data.safetensors").value();
   const auto tensors =
       weights::Safetensors::parse({reinterpret_cast<const uint8_t*>(data.data()), data.size()});
   for (size_t k = 0; k < program.call.operands.size(); ++k) {
@@ -95,7 +87,8 @@ std::vector<Subject> all_subjects() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(corpus_folder())) {
     const fs::path meta = entry.path() / "meta.json";
-    if (fs::exists(meta) && nlohmann::json::parse(read(meta))["verdict"] == "clean")
+    if (fs::exists(meta) &&
+        nlohmann::json::parse(read_text_file(meta).value())["verdict"] == "clean")
       names.push_back(entry.path().filename());
   }
   std::ranges::sort(names);
