@@ -39,6 +39,13 @@ struct CoreOps {
     return ir::visit(*this, *in.op);
   }
 
+  // A scalar that decides control flow, an address, an amount or a device.
+  void decides(const ir::Op& op, const Scalar& s) const {
+    if (s.origin == Origin::kKnown) return;
+    if (machine.recorder) machine.recorder->decides(op, s);
+    if (machine.gate) machine.gate->decides(op, s);
+  }
+
 #define GRIDLESS_DECLARE(id, name, least, most, results, regions, rule, effect, ...) \
   GRIDLESS_IF_##effect(id)
   GRIDLESS_OPS(GRIDLESS_DECLARE)
@@ -57,6 +64,10 @@ struct CoreOps {
   }
   bool held_access(Event::Kind kind, const ir::Op& op, const View& v, const Shape& starts,
                    const Shape& sizes, const Shape& steps) {
+    if (machine.gate && !machine.gate->watches_accesses()) {
+      ++core.events;
+      return false;
+    }
     return held([&] {
       return Event{.kind = kind,
                    .op = &op,
@@ -87,7 +98,7 @@ struct CoreOps {
   const View& ref(size_t i) const { return view(*args[i]); }
   int64_t integer(size_t i) const {
     const Scalar& s = scalar(*args[i]);
-    if (machine.recorder && s.origin != Origin::kKnown) machine.recorder->decides(*instr->op, s);
+    decides(*instr->op, s);
     return s.i;
   }
   // Operands [begin, end) as indices.

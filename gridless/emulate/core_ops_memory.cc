@@ -135,8 +135,11 @@ Step CoreOps::MemrefLoad(const ir::Op& op) {
   check_block(op, v, index, ones, {});
   if (held_access(Event::Kind::kLoad, op, v, index, ones, {})) return Step::kHeld;
   Scalar s = v.buffer->absent ? unknown(v.elem, Origin::kKnown) : read_scalar(v, index);
-  if (machine.recorder)
+  if (machine.recorder) {
     s.origin = machine.recorder->load(at(), v, region_of(v, index, ones, {}), false);
+  } else if (machine.scalars_only) {
+    s.origin = inspect(*v.buffer, region_of(v, index, ones, {})).origin;
+  }
   if (machine.scalars_only && s.origin != Origin::kKnown) s = unknown(s.elem, s.origin);
   set(RtValue(s));
   return Step::kNext;
@@ -152,6 +155,8 @@ Step CoreOps::MemrefStore(const ir::Op& op) {
   if (!v.buffer->absent) write_scalar(v, index, s);
   if (machine.recorder)
     machine.recorder->store(at(), v, region_of(v, index, ones, {}), content_of(s.origin), {});
+  else if (machine.scalars_only)
+    mark(*v.buffer, region_of(v, index, ones, {}), content_of(s.origin));
   return Step::kNext;
 }
 
@@ -255,6 +260,8 @@ Step CoreOps::store(const ir::Op& op, const View& v, Shape starts, Shape steps, 
     const Region region = region_of(v, starts, sizes, steps);
     if (add) machine.recorder->load(at(), v, region, mask != nullptr);
     machine.recorder->store(at(), v, region, Content::kVector, on);
+  } else if (machine.scalars_only && v.buffer->contents) {
+    mark(*v.buffer, region_of(v, starts, sizes, steps), Content::kVector);
   }
   if (machine.scalars_only) return Step::kNext;
   const Vector& value = vector(*args[0]);

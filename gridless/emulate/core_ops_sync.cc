@@ -114,7 +114,7 @@ Step CoreOps::TpuSemSignal(const ir::Op& op) {
   const int to = remote ? device(op, seg[2]) : core.id;
   const int64_t n = amount(op, 1);
   if (held_count(Event::Kind::kSignal, op, ref(0), to, n)) return Step::kHeld;
-  semaphore(op, ref(0), to).count += n;
+  if (!machine.gate || !machine.gate->delivers_signals()) semaphore(op, ref(0), to).count += n;
   if (machine.recorder) machine.recorder->signal(at(), ref(0), to, n);
   return Step::kNext;
 }

@@ -65,8 +65,8 @@ struct Report {
 class Emulator {
  public:
   // Verifies and flattens. `module` must outlive the emulator.
-  // scalars_only: as scalars_only.h says; needs a recorder, takes empty operands for those that are
-  // not given, and gives no results.
+  // scalars_only: as scalars_only.h says; needs a recorder or a gate, takes empty operands for
+  // those that are not given, and gives no results.
   static std::expected<Emulator, Diagnostics> create(const ir::Module& module, ir::Call call,
                                                      bool scalars_only = false);
 

@@ -42,6 +42,14 @@ class Gate {
   virtual ~Gate() = default;
   // False: the core stops before the event and will ask again.
   virtual bool pass(const Core& core, Event event) = 0;
+  // False: loads and stores are no events.
+  virtual bool watches_accesses() const { return true; }
+  // True: signals are added to their semaphores by the gate's holder, at a time of its own.
+  virtual bool delivers_signals() const { return false; }
+  // The core has come to a mark (insert_marks).
+  virtual void passed(const Core&, int /*mark*/) {}
+  // Control flow, an address, an amount or a device depends on a scalar that is not known.
+  virtual void decides(const ir::Op&, const Scalar&) {}
 };
 
 }  // namespace gridless::emulate

@@ -70,6 +70,9 @@ class Interpreter {
         case Instr::Kind::kFree:
           for (int32_t s : to) slot(s) = std::monostate();
           break;
+        case Instr::Kind::kMark:
+          if (machine_.gate) machine_.gate->passed(core_, in.target);
+          break;
         case Instr::Kind::kScopeEnd:
           if (held({.kind = Event::Kind::kScopeEnd,
                     .op = in.op,
@@ -94,8 +97,8 @@ class Interpreter {
   int64_t integer(int32_t s) { return scalar(slot(s)).i; }
 
   void decides(const Instr& in, std::span<const int32_t> from) {
-    if (!machine_.recorder) return;
-    for (int32_t s : from) machine_.recorder->decides(*in.op, scalar(slot(s)));
+    if (!machine_.recorder && !machine_.gate) return;
+    for (int32_t s : from) ops_.decides(*in.op, scalar(slot(s)));
   }
 
   void move(std::span<const int32_t> from, std::span<const int32_t> to) {

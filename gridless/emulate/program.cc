@@ -277,6 +277,26 @@ class Flattener {
 
 }  // namespace
 
+bool jumps(const Instr& in) {
+  return in.kind == Kind::kJump || in.kind == Kind::kJumpUnless || in.kind == Kind::kForTest ||
+         in.kind == Kind::kForNext;
+}
+
+void insert_marks(Program& program, const std::vector<int32_t>& marks) {
+  std::vector<int32_t> place;  // where an instruction goes, its mark included
+  std::vector<Instr> code;
+  for (size_t k = 0; k < program.code.size(); ++k) {
+    place.push_back(static_cast<int32_t>(code.size()));
+    if (marks[k] >= 0)
+      code.push_back({.kind = Kind::kMark, .target = marks[k], .loop = program.code[k].loop});
+    code.push_back(program.code[k]);
+  }
+  place.push_back(static_cast<int32_t>(code.size()));
+  for (Instr& in : code)
+    if (jumps(in)) in.target = place[static_cast<size_t>(in.target)];
+  program.code = std::move(code);
+}
+
 std::expected<Program, Diagnostics> flatten(const ir::Op& function, int first_site) {
   Program p;
   try {

@@ -23,6 +23,7 @@ struct Instr {
     kForTest,     // [iv, upper]: to target unless iv < upper
     kForNext,     // [iv, step, yielded...] -> [iv, carried...]; to target
     kFree,        // clears the result slots: vectors that nobody reads again
+    kMark,        // tells the gate that mark `target` is passed
     kScopeEnd,    // poisons the buffers of sites [operands[0], operands[1]): numbers, not slots
     kReturn,      // operands are the function's results
   };
@@ -62,6 +63,13 @@ struct Program {
     return {slots.data() + in.results_begin, slots.data() + in.results_end};
   }
 };
+
+// Whether the instruction's target is a place in the code.
+bool jumps(const Instr& in);
+
+// Puts a kMark with marks[k] before instruction k, or nothing where that is negative. Jumps to k
+// come to the mark first.
+void insert_marks(Program& program, const std::vector<int32_t>& marks);
 
 // Flattens a func.func. `first_site`: number of its first allocation. Fails with Diagnostics (kind
 // invalid_ir) for what the emulator has no values for, such as 64-bit vectors.

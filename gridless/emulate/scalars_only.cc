@@ -105,11 +105,8 @@ void drop_vector_code(Program& p) {
     if (!only_vectors(p.code[k])) kept.push_back(p.code[k]);
   }
   place.back() = static_cast<int32_t>(kept.size());
-  for (Instr& in : kept) {
-    const bool jumps = in.kind == Instr::Kind::kJump || in.kind == Instr::Kind::kJumpUnless ||
-                       in.kind == Instr::Kind::kForTest || in.kind == Instr::Kind::kForNext;
-    if (jumps) in.target = place[static_cast<size_t>(in.target)];
-  }
+  for (Instr& in : kept)
+    if (jumps(in)) in.target = place[static_cast<size_t>(in.target)];
   p.code = std::move(kept);
   for (RtValue& v : p.initial)
     if (std::holds_alternative<Vector>(v)) v = std::monostate();

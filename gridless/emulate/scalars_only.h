@@ -6,7 +6,7 @@
 // of memory that scalars were stored to or copied to from operands that are given. Data are kept
 // exactly for the sites that a scalar load may reach, directly or through copies. A scalar that
 // comes from a vector, or from memory without data, counts as zero (a condition: false) and says so
-// (Scalar::origin).
+// (Scalar::origin). Such a run needs a Recorder (the checker) or a Gate (the time model).
 #pragma once
 
 #include "gridless/emulate/kernel.h"
