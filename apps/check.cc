@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,14 +14,12 @@
 #include "apps/check_exhaustive.h"
 #include "apps/commands.h"
 #include "apps/common.h"
-#include "apps/exec_tensors.h"
+#include "apps/kernel_operands.h"
 #include "apps/kernel_target.h"
 #include "apps/model_target.h"
 #include "apps/source_tensors.h"
-#include "apps/step_tables.h"
 #include "apps/target.h"
 #include "gridless/emulate/check/inputs.h"
-#include "kernels/gallery.h"
 
 namespace gridless::apps {
 namespace {
@@ -57,41 +54,6 @@ struct Answer {
     return all;
   }
 };
-
-// Operands and results beyond this, all cores together, are checked without values unless they are
-// given.
-constexpr int64_t kMostMadeUpBytes = int64_t{1} << 28;
-
-// More than anybody wants made up.
-bool too_large_for_values(const ir::Call& call, int cores) {
-  int64_t bytes = 0;
-  for (const auto* args : {&call.operands, &call.results})
-    for (const ir::CallArg& a : *args) bytes += emulate::tensor_bytes(a);
-  return bytes > kMostMadeUpBytes / cores;
-}
-
-// A gallery kernel brings inputs of its own; other kernels may have a file of them.
-Result<CallBytes> operands_of(const Arguments& args, const ir::Call& call, int cores, int seed) {
-  namespace fs = std::filesystem;
-  if (!args.inputs.empty()) return read_operands(args.inputs, call, cores, /*some=*/true);
-  CallBytes out(call.operands.size());
-  TRY(const Target target, parse_target(args.target));
-  if (is_model_target(target)) return step_tables(target, call, cores, seed);
-  if (!args.target.starts_with("kernel:")) {
-    const fs::path beside = fs::path(args.target).parent_path() / "data.safetensors";
-    if (fs::exists(beside)) return read_operands(beside.string(), call, cores, /*some=*/true);
-    return out;
-  }
-  if (too_large_for_values(call, cores)) return out;
-  TRY(const kernels::Lesson* lesson, kernels::find_lesson(target.name));
-  TRY(const kernels::Options options, lesson_options(*lesson, target, cores));
-  for (const auto& core : lesson->inputs(options, static_cast<uint64_t>(seed)))
-    for (size_t k = 0; k < out.size(); ++k) {
-      const std::vector<std::byte> bytes = core[k].bytes();
-      out[k].insert(out[k].end(), bytes.begin(), bytes.end());
-    }
-  return out;
-}
 
 json to_json(const emulate::Finding& f) {
   json out = json_of(f.diagnostic);
@@ -191,7 +153,7 @@ Result<Answer> check_seeds(const Arguments& args, const ir::Program& program, in
   std::optional<Answer> answer;
   double seconds = 0;
   for (int seed = 1; seed <= seeds; ++seed) {
-    TRY(const CallBytes operands, operands_of(args, program.call, cores, seed));
+    TRY(const CallBytes operands, operands_of(args.target, args.inputs, program.call, cores, seed));
     const std::vector<std::span<const std::byte>> views(operands.begin(), operands.end());
     if (patterns) given = emulate::SourceValues::of_seed(seed);
     TRY(Answer checked, check_once(args, program, cores, views,
