@@ -1,0 +1,46 @@
+// BundleSlots: which cycle of a straight line of code each instruction goes to.
+//
+// A list schedule without lookahead: instructions are placed in the order of the program, each in
+// the first cycle from its operands on whose bundle has a slot of its unit left. So an instruction
+// may fill a gap before earlier ones, as in libtpu's schedules.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "gridless/chips/op_costs.h"
+
+namespace gridless::time {
+
+using chips::CostUnit;
+
+class BundleSlots {
+ public:
+  // The cycle in which an instruction is issued, `ready` or later.
+  int place(CostUnit unit, int ready);
+  // Cycles up to the last instruction.
+  int length() const { return length_; }
+
+ private:
+  // Per cycle the slots taken, and from each full cycle a jump to one that may not be.
+  struct Track {
+    std::vector<uint8_t> taken;
+    std::vector<int> next;
+  };
+  int find(Track& track, int cycle, int capacity);
+  void take(Track& track, int cycle, int capacity);
+
+  std::array<Track, chips::kCostUnits> tracks_;
+  std::array<int, 2> xlu_free_{};
+  int length_ = 0;
+};
+
+// One of the two matrix units: weights go in, rows go through, sums come out.
+struct MxuState {
+  int push_free = 0;      // from here on the next register of weights can be pushed
+  int multiply_free = 0;  // from here on the next rows
+  int last_push = 0;
+};
+
+}  // namespace gridless::time

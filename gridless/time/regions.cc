@@ -1,0 +1,206 @@
+#include "gridless/time/regions.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace gridless::time {
+namespace {
+
+using emulate::Instr;
+using Kind = Instr::Kind;
+
+bool is_event(const Instr& in) {
+  if (in.kind != Kind::kOp) return false;
+  switch (in.op->info().effect) {
+    case ir::Effect::kDmaStart:
+    case ir::Effect::kDmaWait:
+    case ir::Effect::kSignal:
+    case ir::Effect::kSemWait:
+    case ir::Effect::kSemRead:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool on_vectors(const ir::Op& op) {
+  const auto vector = [](const auto& v) { return v->type.is_vector(); };
+  return std::ranges::any_of(op.results, vector) || std::ranges::any_of(op.operands, vector);
+}
+
+bool may_wait(const Instr& in) {
+  return is_event(in) && in.op->info().effect != ir::Effect::kDmaStart &&
+         in.op->info().effect != ir::Effect::kSignal;
+}
+
+class Cutter {
+ public:
+  explicit Cutter(emulate::Kernel& kernel)
+      : kernel_(kernel), code_(kernel.body.code), marks_(code_.size(), -1) {
+    is_target_.assign(code_.size() + 1, false);
+    for (const Instr& in : code_)
+      if (emulate::jumps(in)) is_target_[static_cast<size_t>(in.target)] = true;
+  }
+
+  Regions cut() {
+    for (size_t k = 0; k < code_.size();) k = region(k);
+    emulate::insert_marks(kernel_.body, marks_);
+    return std::move(out_);
+  }
+
+ private:
+  // The region that starts at instruction `first`; where the next one starts.
+  size_t region(size_t first) {
+    RegionSchedule schedule(kernel_.call.bounds_checks);
+    Region region;
+    std::vector<std::pair<size_t, int>> stretches = {{first, 0}};  // start, cycle
+    std::vector<std::pair<size_t, double>> delays;
+    if (first == 0) schedule.add_scalar(entry());
+    size_t k = first;
+    for (bool ends = false; !ends && k < code_.size(); ++k) {
+      if (k > first && is_target_[k]) break;
+      const Instr& in = code_[k];
+      if (in.kind == Kind::kOp) {
+        note(region, *in.op);
+        if (const auto ns = delay(*in.op)) delays.emplace_back(stretches.size() - 1, *ns);
+      }
+      if (is_event(in)) {
+        const int cycle = schedule.add_event(*in.op);
+        // An event happens at the end of its stretch: what follows it is the next one.
+        if (may_wait(in)) {
+          ends = region.waits = true;
+        } else {
+          stretches.emplace_back(k + 1, cycle);
+        }
+      } else if (in.kind == Kind::kOp) {
+        schedule.add(*in.op);
+        region.vector = region.vector || on_vectors(*in.op);
+      } else {
+        ends = branch(in, k, schedule);
+        if (in.kind == Kind::kReturn) schedule.add_scalar(exit());
+      }
+    }
+    schedule.end();
+    region.loop = code_[first].loop;
+    region.cycles = schedule.length();
+    const int number = static_cast<int>(out_.regions.size());
+    // The event of the last stretch may be the region's own end.
+    for (size_t s = 0; s < stretches.size(); ++s) {
+      const int from = stretches[s].second;
+      const int to = s + 1 < stretches.size() ? stretches[s + 1].second : region.cycles;
+      Stretch stretch{.cycles = schedule.split(from, std::max(from, to)), .region = number};
+      for (const auto& [at, ns] : delays)
+        if (at == s) stretch.delay_ns += ns;
+      if (stretch.cycles.total() == 0 && stretch.delay_ns == 0) continue;
+      if (stretches[s].first >= k) {
+        // Nothing stands behind the last event to pay for what was scheduled behind it.
+        if (s > 0) pay(stretches[s - 1].first, stretch);
+        continue;
+      }
+      marks_[stretches[s].first] = static_cast<int32_t>(out_.stretches.size());
+      out_.stretches.push_back(stretch);
+    }
+    out_.regions.push_back(region);
+    return k;
+  }
+
+  void pay(size_t at, const Stretch& more) {
+    if (marks_[at] < 0) {
+      marks_[at] = static_cast<int32_t>(out_.stretches.size());
+      out_.stretches.push_back(more);
+      return;
+    }
+    Stretch& s = out_.stretches[static_cast<size_t>(marks_[at])];
+    s.cycles.mxu += more.cycles.mxu;
+    s.cycles.vector += more.cycles.vector;
+    s.cycles.scalar += more.cycles.scalar;
+    s.delay_ns += more.delay_ns;
+  }
+
+  // What the compiler puts around the body: tables come to SMEM and semaphores to zero before it,
+  // results in VMEM leave and semaphores are looked at behind it.
+  int entry() const {
+    const chips::UnitCosts& u = chips::tpu7x_unit_costs();
+    int bundles = static_cast<int>(scratch_semaphores());
+    for (const emulate::Argument& a : kernel_.arguments)
+      if (a.tensor >= 0 && !a.is_window && a.type.is_memref() && a.type.space() == ir::Space::kSmem)
+        bundles += u.copy_start + u.wait;
+    return bundles;
+  }
+  int exit() const {
+    const chips::UnitCosts& u = chips::tpu7x_unit_costs();
+    int bundles = kernel_.call.semaphore_checks
+                      ? static_cast<int>(scratch_semaphores()) * u.semaphore_check
+                      : 0;
+    for (const emulate::Argument& a : kernel_.arguments)
+      if (a.role == emulate::Argument::Role::kOutput && !a.in_place())
+        bundles += (kernel_.call.bounds_checks ? u.copy_start : u.copy_start_unchecked) + u.wait;
+    return bundles;
+  }
+  int64_t scratch_semaphores() const {
+    int64_t n = 0;
+    for (const emulate::Argument& a : kernel_.arguments)
+      if (a.role == emulate::Argument::Role::kScratch && a.type.is_memref() &&
+          ir::is_semaphore(a.type.elem()))
+        n += a.type.num_elements();
+    return n;
+  }
+
+  // What the region's last instruction adds; false when it only moves values.
+  bool branch(const Instr& in, size_t k, RegionSchedule& schedule) const {
+    switch (in.kind) {
+      case Kind::kForNext:
+        schedule.end_with_branch(nullptr);
+        return true;
+      case Kind::kJumpUnless:
+        if (!predicated(in, k))
+          schedule.end_with_branch(in.op->code == ir::OpCode::kScfIf ? in.op->operands[0]
+                                                                     : nullptr);
+        return true;
+      case Kind::kForTest:
+      case Kind::kJump:
+      case Kind::kReturn:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  // A short branch without vectors is executed under a predicate instead.
+  bool predicated(const Instr& in, size_t k) const {
+    int operations = 0;
+    for (size_t j = k + 1; j < static_cast<size_t>(in.target); ++j) {
+      if (code_[j].kind != Kind::kOp) continue;
+      if (may_wait(code_[j]) || ++operations > 16) return false;
+      const bool vector = !code_[j].op->results.empty() && code_[j].op->result()->type.is_vector();
+      if (vector) return false;
+    }
+    return true;
+  }
+
+  static std::optional<double> delay(const ir::Op& op) {
+    if (op.code != ir::OpCode::kTpuDelay) return std::nullopt;
+    const ir::Op* constant = op.operands[0]->op;
+    if (!constant || constant->code != ir::OpCode::kArithConstant) return std::nullopt;
+    return static_cast<double>((*constant->find("value"))->ints.at(0));
+  }
+
+  static void note(Region& region, const ir::Op& op) {
+    ++region.operations;
+    if (!op.loc.known()) return;
+    if (!region.first.known()) region.first = op.loc;
+    region.last = op.loc;
+  }
+
+  emulate::Kernel& kernel_;
+  const std::vector<Instr>& code_;
+  std::vector<int32_t> marks_;
+  std::vector<bool> is_target_;
+  Regions out_;
+};
+
+}  // namespace
+
+Regions cut_into_regions(emulate::Kernel& kernel) { return Cutter(kernel).cut(); }
+
+}  // namespace gridless::time

@@ -1,0 +1,100 @@
+// Cycles of straight-line code against figures worked out by hand from slots and latencies.
+#include "gridless/time/bundle_slots.h"
+#include "tests/time/timed_kernel.h"
+
+namespace gridless::time {
+namespace {
+
+TEST(BundleSlots, ABundleHoldsAsManyAsItHasSlots) {
+  BundleSlots slots;
+  for (int k = 0; k < 8; ++k) EXPECT_EQ(slots.place(CostUnit::kValu, 3), 3 + k / 4);
+  EXPECT_EQ(slots.place(CostUnit::kLoad, 0), 0);
+  EXPECT_EQ(slots.place(CostUnit::kValu, 0), 0);  // an earlier gap is filled
+  EXPECT_EQ(slots.length(), 5);
+}
+
+TEST(BundleSlots, AnEupOperationTakesAVectorSlotToo) {
+  BundleSlots slots;
+  for (int k = 0; k < 4; ++k) slots.place(CostUnit::kValu, 0);
+  EXPECT_EQ(slots.place(CostUnit::kEup, 0), 1);
+  EXPECT_EQ(slots.place(CostUnit::kEup, 0), 2);
+  for (int k = 0; k < 3; ++k) EXPECT_EQ(slots.place(CostUnit::kValu, 0), 1);
+  EXPECT_EQ(slots.place(CostUnit::kValu, 0), 2);
+}
+
+TEST(BundleSlots, TheTwoXlusTakeTurnsEveryFourCycles) {
+  BundleSlots slots;
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 0);
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 0);
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 4);
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 4);
+}
+
+// The cycles of a kernel without any event.
+double cycles(const std::function<void(Kernel&)>& body) {
+  Kernel k("region");
+  k.scope([&] { body(k); });
+  return predict(k, 1, round_numbers(), kOneChip).ns;
+}
+
+TEST(Region, VectorsAreBoundByTheirSlots) {
+  const auto adds = [](int64_t rows) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {rows, 1024}), b = k.vmem(Elem::kF32, {rows, 1024});
+      b.store(a.load() + b.load());
+    });
+  };
+  // Two loads a register, three slots: 512 registers more take 2 * 512 / 3 cycles more.
+  EXPECT_NEAR(adds(576) - adds(64), 2 * 512 / 3.0, 2);
+}
+
+// Loads, then 32 pushes of two cycles each on one unit, 3 and 211 cycles, and 4 sums at two a
+// cycle.
+TEST(Region, ATileOfAProductIsPushedMultipliedAndPopped) {
+  const double one = cycles([](Kernel& k) {
+    const Ref x = k.vmem(Elem::kBf16, {16, 256}), w = k.vmem(Elem::kBf16, {256, 256});
+    const Ref y = k.vmem(Elem::kF32, {16, 256});
+    y.store(dot(x.load(), w.load(), zeros(k, Elem::kF32, {16, 256})));
+  });
+  EXPECT_NEAR(one, 64 + 3 + 211 + 4, 12);
+}
+
+TEST(Region, ManyTilesKeepBothUnitsBusy) {
+  const auto gemv = [](int64_t depth) {
+    return cycles([=](Kernel& k) {
+      const Ref x = k.vmem(Elem::kBf16, {16, depth}), w = k.vmem(Elem::kBf16, {depth, 1024});
+      const Ref y = k.vmem(Elem::kF32, {16, 1024});
+      y.store(dot(x.load(), w.load(), zeros(k, Elem::kF32, {16, 1024})));
+    });
+  };
+  // 256 rows more are 4 tiles more, 32 cycles each with both units.
+  EXPECT_NEAR((gemv(2048) - gemv(1024)) / 4, 4 * 32, 4);
+}
+
+TEST(Region, ALoopPaysForEveryRound) {
+  const auto loop = [](int64_t n) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {8, 128});
+      k.loop(0, n, [&](Scalar) { a.store(a.load() + 1.0); });
+    });
+  };
+  const double each = (loop(110) - loop(10)) / 100;
+  EXPECT_GE(each, 5);   // load 1, add 2, store
+  EXPECT_LE(each, 20);  // the branch and its delay slots
+  EXPECT_EQ(loop(0), loop(0));
+}
+
+TEST(Region, AReductionOverLanesHasItsLatencyOnceForManyRows) {
+  const auto sums = [](int64_t rows) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {rows, 128}), b = k.vmem(Elem::kF32, {rows, 128});
+      b.store(broadcast(sum(a.load(), 1), {rows, 128}));
+    });
+  };
+  EXPECT_NEAR(sums(8), 142, 20);
+  // Eight registers more, on two units that take one every four cycles.
+  EXPECT_NEAR(sums(72) - sums(8), 8 / 2 * 4, 6);
+}
+
+}  // namespace
+}  // namespace gridless::time
