@@ -24,6 +24,8 @@ void add_exec(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_bundles(CLI::App& app, int& exit_code);
+void add_time(CLI::App& app, int& exit_code);
+
 // Measuring.
 void add_bench(CLI::App& app, int& exit_code);
 

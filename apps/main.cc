@@ -33,6 +33,7 @@ void register_commands(CLI::App& app, int& exit_code) {
   // Kernels: run one on data, compile one for TPU.
   add_exec(app, exit_code);
   add_check(app, exit_code);
+  add_time(app, exit_code);
   add_compile(app, exit_code);
   add_bundles(app, exit_code);
 
