@@ -57,20 +57,15 @@ void Order::start_from_run() {
     rows_[core].insert(rows_[core].end(), snapshot, snapshot + n);
     wait_numbers_.push_back(trace_.waits[w].at.waits);
   }
-  limits_.resize(n);
-  for (size_t c = 0; c < n; ++c) limits_[c].assign(rows_[c].size(), 0);
 }
 
-// Recomputes what the waits on one semaphore prove. True if anything changed.
-bool Order::lower(const Shared& shared) {
+// Recomputes what the waits on one semaphore prove, and takes it over into the rows.
+void Order::lower(const Shared& shared, Lowered& lowered) {
   const SemaphoreLog& log = trace_.semaphores[static_cast<size_t>(shared.semaphore)];
-  const int owner = shared.owner;
-  const auto n = static_cast<size_t>(trace_.cores);
   static thread_local Merge merge;
   const std::vector<Weighted>& list = merge.list;
-  bool changed = false;
   for (int c = 0; c < trace_.cores; ++c) {
-    if (c == owner) continue;
+    if (c == shared.owner) continue;
     merge.clear();
     for (const auto& increments : shared.by_core) {
       if (increments.empty()) continue;
@@ -87,13 +82,47 @@ bool Order::lower(const Shared& shared) {
       const WaitEvent& wait = trace_.waits[static_cast<size_t>(w)];
       while (k < list.size() && sum < wait.total) sum += list[k++].amount;
       const int32_t proved = wait.total > 0 && k > 0 ? list[k - 1].clock : 0;
-      int32_t& limit = limits_[static_cast<size_t>(owner)]
-                              [static_cast<size_t>(wait.at.waits) * n + static_cast<size_t>(c)];
-      changed |= limit != proved;
-      limit = proved;
+      lower(wait.at, c, proved, lowered);
     }
   }
-  return changed;
+}
+
+// A wait proves less than was thought about core c: so do the waits after it, as far as they rest
+// on it.
+void Order::lower(const Node& wait, int c, int32_t proved, Lowered& lowered) {
+  const auto n = static_cast<size_t>(trace_.cores);
+  const auto owner = static_cast<size_t>(wait.core);
+  size_t k = static_cast<size_t>(wait.waits) * n + static_cast<size_t>(c);
+  auto& rows = rows_[owner];
+  auto& limits = limits_[owner];
+  if (limits[k] <= proved) return;
+  limits[k] = proved;
+  for (; k < rows.size(); k += n) {
+    const int32_t most = std::max(rows[k - n], limits[k]);
+    if (rows[k] <= most) return;
+    rows[k] = most;
+    lowered.now[owner] = std::min(lowered.now[owner], static_cast<int32_t>(k / n));
+  }
+}
+
+// Nothing is known yet of what the waits on shared semaphores prove; the others prove nothing about
+// other cores.
+void Order::start_limits(const std::vector<Shared>& shared) {
+  const auto n = static_cast<size_t>(trace_.cores);
+  limits_.resize(n);
+  for (size_t c = 0; c < n; ++c) limits_[c].assign(rows_[c].size(), 0);
+  for (const Shared& q : shared) {
+    auto& limits = limits_[static_cast<size_t>(q.owner)];
+    for (int32_t w : trace_.semaphores[static_cast<size_t>(q.semaphore)].waits) {
+      const auto row = static_cast<size_t>(trace_.waits[static_cast<size_t>(w)].at.waits);
+      std::fill_n(limits.data() + row * n, n, INT32_MAX);
+    }
+  }
+  for (size_t c = 0; c < n; ++c) {
+    for (size_t k = n; k < rows_[c].size(); ++k) {
+      if (k % n != c) rows_[c][k] = std::min(rows_[c][k], std::max(rows_[c][k - n], limits_[c][k]));
+    }
+  }
 }
 
 void Order::solve() {
@@ -112,39 +141,28 @@ void Order::solve() {
       q.by_core[static_cast<size_t>(trace_.increments[static_cast<size_t>(i)].issue.core)]
           .push_back(i);
   }
-  // Per core, the first row that the last pass lowered: semaphores whose increments all stand
-  // before it need no new look.
+  // In the order of the run, so that what a wait rests on is mostly final when its turn comes.
+  std::ranges::stable_sort(shared, {}, [&](const Shared& q) {
+    return trace_.semaphores[static_cast<size_t>(q.semaphore)].waits.front();
+  });
+  start_limits(shared);
+  // Semaphores whose increments all stand before the lowered rows need no new look.
   constexpr int32_t kNever = INT32_MAX;
-  std::vector<int32_t> lowered(n, 0);
-  for (bool first = true;; first = false) {
+  Lowered lowered{.before = std::vector<int32_t>(n, 0), .now = std::vector<int32_t>(n, kNever)};
+  do {
     ++passes_;
-    bool any = first;
     for (const Shared& q : shared) {
       // The last increment of a core has its largest clock.
       const bool touched = std::ranges::any_of(q.by_core, [&](const auto& list) {
         if (list.empty()) return false;
         const Node& e = trace_.increments[static_cast<size_t>(list.back())].issue;
-        return e.waits >= lowered[static_cast<size_t>(e.core)];
+        const auto c = static_cast<size_t>(e.core);
+        return e.waits >= std::min(lowered.before[c], lowered.now[c]);
       });
-      if (touched) any |= lower(q);
+      if (touched) lower(q, lowered);
     }
-    if (!any) return;
-    lowered.assign(n, kNever);
-    any = false;
-    for (size_t c = 0; c < n; ++c) {
-      auto& rows = rows_[c];
-      const auto& limits = limits_[c];
-      for (size_t k = n; k < rows.size(); ++k) {
-        if (k % n == c) continue;
-        const int32_t most = std::max(rows[k - n], limits[k]);
-        if (rows[k] <= most) continue;
-        rows[k] = most;
-        lowered[c] = std::min(lowered[c], static_cast<int32_t>(k / n));
-        any = true;
-      }
-    }
-    if (!any) return;
-  }
+    lowered.before = std::exchange(lowered.now, std::vector<int32_t>(n, kNever));
+  } while (std::ranges::any_of(lowered.before, [](int32_t row) { return row != kNever; }));
 }
 
 void Order::find_known() {

@@ -10,8 +10,8 @@
 // cannot make.
 //
 // Clocks change only at waits, so there is one row per wait. Semaphores that only their owner
-// increments (nearly all) need no row work. A pass costs O(cores * (waits + increments)); the
-// number of passes grows with the number of cores, not with the length of the run.
+// increments (nearly all) need no row work. A pass goes through the semaphores in the order of the
+// run and costs O(cores * (waits + increments)), less where nothing changed; a few passes do.
 #pragma once
 
 #include <cstdint>
@@ -49,9 +49,6 @@ class Order {
   int passes() const { return passes_; }
 
  private:
-  void start_from_run();
-  void solve();
-  void find_known();
   // A semaphore that other cores increment and its owner waits for. Increments by the core that
   // issues them: along each core clocks never fall.
   struct Shared {
@@ -59,7 +56,16 @@ class Order {
     int owner = 0;
     std::vector<std::vector<int32_t>> by_core;
   };
-  bool lower(const Shared& shared);
+  void start_from_run();
+  void start_limits(const std::vector<Shared>& shared);
+  void solve();
+  void find_known();
+  // Per core, the first row that was lowered: in the pass before, and in this one so far.
+  struct Lowered {
+    std::vector<int32_t> before, now;
+  };
+  void lower(const Shared& shared, Lowered& lowered);
+  void lower(const Node& wait, int c, int32_t proved, Lowered& lowered);
 
   const Trace& trace_;
   std::vector<std::vector<int32_t>> rows_;    // per core: (1 + its waits) x cores
