@@ -7,7 +7,7 @@
 // without them:
 //
 //   gridless check 'kernel:19_layers?layers=90&chunks=32&tiles=512' --cores 32
-#include "gridless/blocks/all_reduce.h"
+#include "gridless/blocks/collectives/collective.h"
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
 #include "kernels/gallery.h"
@@ -29,7 +29,7 @@ Built build(const Options& o) {
   const Ref y = k.output("y", Elem::kF32, {1, kRows, kLanes});
   k.barrier_all();
   k.scope([&] {
-    blocks::AllReduce cores(k, kExchanges, 1, kRows);
+    blocks::Collective cores(k, {.group = {k.cores()}, .part = {1, kRows, kLanes}});
     const Ref ring = k.vmem(Elem::kF32, {kSlots, tiles, kRows, kLanes});
     const Ref x = k.vmem(Elem::kF32, {1, kRows, kLanes});
     const Ref part = k.vmem(Elem::kF32, {1, kRows, kLanes});

@@ -1,5 +1,8 @@
 #include "kernels/gallery.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <charconv>
 
 #include "gridless/base/check.h"
@@ -10,6 +13,24 @@ int64_t Options::operator[](std::string_view key) const {
   const auto it = values_.find(key);
   GRIDLESS_CHECK(it != values_.end(), "a lesson without option {}", key);
   return it->second;
+}
+
+Result<int64_t> Option::parse(const std::string& text) const {
+  if (!names.empty()) {
+    const auto it = std::ranges::find(names, text);
+    if (it != names.end()) return it - names.begin();
+    return input_error("{}={}: {} is one of {}", key, text, meaning, fmt::join(names, ", "));
+  }
+  int64_t v = 0;
+  const char* end = text.data() + text.size();
+  if (const auto [p, ec] = std::from_chars(text.data(), end, v); ec != std::errc() || p != end) {
+    return input_error("{}={}: not a whole number ({})", key, text, meaning);
+  }
+  if (v < least || v > most || v % multiple_of != 0) {
+    const std::string step = multiple_of > 1 ? fmt::format(", a multiple of {}", multiple_of) : "";
+    return input_error("{}={}: {} goes from {} to {}{}", key, v, meaning, least, most, step);
+  }
+  return v;
 }
 
 Result<Options> Lesson::with(const std::map<std::string, std::string>& given) const {
@@ -29,17 +50,7 @@ Result<Options> Lesson::with(const std::map<std::string, std::string>& given) co
       return input_error("kernel {} has no option {}; it has: {}", name, key,
                          keys.empty() ? "none" : keys);
     }
-    int64_t v = 0;
-    const char* end = text.data() + text.size();
-    if (const auto [p, ec] = std::from_chars(text.data(), end, v); ec != std::errc() || p != end) {
-      return input_error("{}={}: not a whole number ({})", key, text, option->meaning);
-    }
-    if (v < option->least || v > option->most || v % option->multiple_of != 0) {
-      const std::string step =
-          option->multiple_of > 1 ? fmt::format(", a multiple of {}", option->multiple_of) : "";
-      return input_error("{}={}: {} goes from {} to {}{}", key, v, option->meaning, option->least,
-                         option->most, step);
-    }
+    TRY(const int64_t v, option->parse(text));
     out.set(key, v);
   }
   return out;
@@ -66,6 +77,7 @@ std::span<const Lesson> lessons() {
       lesson_17_in_place_state(),
       lesson_18_named_source(),
       lesson_19_layers(),
+      lesson_20_collectives(),
   };
   return all;
 }

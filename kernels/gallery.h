@@ -25,9 +25,14 @@ using PerCore = std::vector<std::vector<Array>>;
 // A knob of a lesson: `kernel:05_matmul?k=1024`.
 struct Option {
   std::string key;
-  int64_t value;        // default
+  int64_t value = 0;    // default
   std::string meaning;  // with the unit
-  int64_t least, most, multiple_of = 1;
+  int64_t least = 0, most = 0, multiple_of = 1;
+  // Where the value is one of some words: they stand for 0, 1, ...
+  std::vector<std::string> names = {};
+
+  // Errors: not a number, out of range, not one of the words.
+  Result<int64_t> parse(const std::string& text) const;
 };
 
 // A full set of values, defaults filled in.
@@ -80,5 +85,6 @@ Lesson lesson_16_quantised_gemv();
 Lesson lesson_17_in_place_state();
 Lesson lesson_18_named_source();
 Lesson lesson_19_layers();
+Lesson lesson_20_collectives();
 
 }  // namespace gridless::kernels

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "gridless/base/numerics.h"
-#include "gridless/blocks/all_reduce.h"
+#include "gridless/blocks/collectives/collective.h"
 #include "gridless/blocks/attention.h"
 #include "gridless/blocks/head.h"
 #include "gridless/blocks/mlp.h"
@@ -255,7 +255,7 @@ TEST(CompositeBody, AddIntoAndAddSum) {
         const Ref z = k.output("z", Elem::kF32, {2, rows, kLanes});
         if (cores > 1) k.barrier_all();
         k.scope([&] {
-          AllReduce all(k, 2, 2, rows);
+          Collective all(k, {.group = {k.cores()}, .part = {2, rows, kLanes}});
           const Ref sum = copy_in(k, x), term = copy_in(k, y);
           all.add_sum(0, term, sum);
           all.add_sum(1, term, sum);

@@ -105,6 +105,8 @@ TEST(Gallery, OptionsAreChecked) {
   EXPECT_THAT(matmul.with({{"kk", "1"}}).error().message, testing::HasSubstr("has no option kk"));
   EXPECT_THAT(matmul.with({{"k", "x"}}).error().message, testing::HasSubstr("not a whole number"));
   EXPECT_THAT(matmul.with({{"k", "300"}}).error().message, testing::HasSubstr("multiple of 256"));
+  EXPECT_THAT((*find_lesson("collectives"))->with({{"kind", "all"}}).error().message,
+              testing::HasSubstr("one of all-gather, reduce-scatter, all-reduce"));
 }
 
 }  // namespace
