@@ -88,8 +88,8 @@ void RegionSchedule::matmul(const ir::Op& op) {
   const int64_t down = columns_last ? in.rows : in.cols, across = columns_last ? in.cols : in.rows;
   const Registers out_registers = registers_of(ir::Type::vector({rows, cols}, Elem::kF32));
   const bool adds = !(op.operands[2]->op && op.operands[2]->op->code == ir::OpCode::kArithConstant);
-  const std::vector<int> sums = registers(op.operands[2]);
-  Times out{std::vector<int>(static_cast<size_t>(batch * out_registers.count()), 0), false};
+  const std::vector<int> sums = all_ready(op.operands[2]);
+  std::vector<int> out(static_cast<size_t>(batch * out_registers.count()), 0);
   for (int64_t b = 0; b < batch; ++b)
     for (int64_t c = 0; c < col_tiles; ++c) {
       const int mxu = static_cast<int>((b * col_tiles + c) % 2);
@@ -114,18 +114,14 @@ void RegionSchedule::matmul(const ir::Op& op) {
               static_cast<size_t>((b * out_registers.rows + r) * out_registers.cols + 2 * c + half);
           int done = popped + 1;
           if (adds)
-            done =
-                issue(CostUnit::kValu, std::max(done, sums[k * sums.size() / out.ready.size()])) +
-                units().valu_latency;
-          out.ready[k] = done;
+            done = issue(CostUnit::kValu, std::max(done, sums[k * sums.size() / out.size()])) +
+                   units().valu_latency;
+          out[k] = done;
         }
     }
   const auto n = static_cast<size_t>(registers_of(to).count());
-  if (out.ready.size() != n) {
-    const int at = *std::ranges::max_element(out.ready);
-    out.ready.assign(n, at);
-  }
-  define(op, std::move(out));
+  if (out.size() != n) out.assign(n, *std::ranges::max_element(out));
+  define(op, out);
 }
 
 void RegionSchedule::push(int mxu, const ir::Value* weights, const std::vector<int64_t>& which) {
@@ -159,11 +155,11 @@ void RegionSchedule::pop(const ir::Op& op) {
   const int64_t mxu = op.int_attr("mxu_index") & 1;
   const auto it = accumulators_.find(mxu * 1000 + op.int_attr_or("acc", 0));
   const int at = it == accumulators_.end() ? 0 : it->second + units().mxu_latency;
-  Times out;
+  std::vector<int> out;
   for (int64_t k = 0; k < registers_of(op.result()->type).count(); ++k)
-    out.ready.push_back(issue(CostUnit::kPop, at) + 1);
-  if (at > 0) cover(mxu_spans_, it->second, out.ready.back());
-  define(op, std::move(out));
+    out.push_back(issue(CostUnit::kPop, at) + 1);
+  if (at > 0) cover(mxu_spans_, it->second, out.back());
+  define(op, out);
 }
 
 }  // namespace gridless::time

@@ -1,6 +1,7 @@
 #include "gridless/time/predict.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "gridless/emulate/scalars_only.h"
 #include "gridless/ir/verifier.h"
@@ -46,7 +47,8 @@ std::expected<Prediction, Diagnostics> TimedKernel::predict(
   if (!outcome.finished) return std::unexpected(std::move(outcome.diagnostics));
 
   Prediction p;
-  p.warnings = std::move(outcome.diagnostics);
+  p.warnings = regions_.warnings;
+  std::ranges::move(outcome.diagnostics, std::back_inserter(p.warnings));
   p.steps = outcome.steps;
   for (const CoreOutcome& c : outcome.cores) p.kernel_ns = std::max(p.kernel_ns, c.end);
   p.ns = p.kernel_ns + options.parameters.launch_ns;

@@ -49,30 +49,42 @@ class RegionSchedule {
   int length() const;
   // How the cycles [from, to) divide.
   Cycles split(int from, int to) const;
+  // Operations whose cost nobody has measured: it is guessed from their class.
+  const std::vector<const ir::Op*>& unmeasured() const { return unmeasured_; }
 
  private:
-  // When each register of a vector is there; a scalar or a ref has one entry.
-  struct Times {
-    std::vector<int> ready;
+  // The registers that hold a vector, by number; a scalar or a ref has one. Vectors share
+  // registers where an operation only regards them otherwise (casts of shape, whole registers of a
+  // slice), so such operations wait for nothing.
+  struct Held {
+    std::vector<int> registers;
     bool lanes_alike = false;  // every lane holds the same: what a reduction over lanes leaves
-    // Loads are issued when their registers are first used, as a compiler with few registers does:
-    // kNotLoaded until then.
-    int load_from = 0;  // cycle from which on they may be
+  };
+  // Loads are issued when a register is first used, as a compiler with few registers does.
+  struct Register {
+    int ready = 0;  // kNotLoaded until then
+    int load_from = 0;
   };
   static constexpr int kNotLoaded = -1;
+  static constexpr int kFromBefore = 0;  // the register of all that was there before the region
   struct Box {  // the part of a memory that an access touches; empty bounds: any
     std::vector<std::pair<int64_t, int64_t>> bounds;
     int cycle = 0;
   };
-  Times& times(const ir::Value* v);
+  static bool is_constant(const ir::Value* v);
+  Held& held(const ir::Value* v);
+  int register_ready(int number, int soonest = 0);
   // When register k of `of` registers that the vector is seen as is there, loaded if need be.
   // `soonest`: a load is not wanted before.
   int register_ready(const ir::Value* v, size_t k, size_t of, int soonest = 0);
-  const std::vector<int>& registers(const ir::Value* v);  // all of them, loaded
-  void load_what_is_left();                               // of all vectors so far
+  std::vector<int> all_ready(const ir::Value* v);  // of each register, loaded
+  void load_what_is_left();                        // of all vectors so far
   int ready(const ir::Value* v);
   int ready(const ir::Op& op);  // all operands, whole
-  void define(const ir::Op& op, Times t);
+  // The result is in registers of its own, there at these cycles.
+  void define(const ir::Op& op, const std::vector<int>& ready, bool lanes_alike = false);
+  // The result is what these registers hold.
+  void alias(const ir::Op& op, std::vector<int> registers, bool lanes_alike);
 
   void scalar(const ir::Op& op);
   void elementwise(const ir::Op& op);
@@ -82,7 +94,12 @@ class RegionSchedule {
   void reduce(const ir::Op& op);
   void reduce_index(const ir::Op& op);
   void transpose(const ir::Op& op);
-  void move(const ir::Op& op);  // slices, concatenations, rotations, reshapes
+  // Slices, concatenations, reshapes and rotations: nothing where whole registers move.
+  void slice(const ir::Op& op);
+  void concatenate(const ir::Op& op);
+  void reshape(const ir::Op& op);
+  void rotate(const ir::Op& op);
+  int put_together(int at, bool across_lanes);  // a register from parts of others
   void gather(const ir::Op& op);
   void extract(const ir::Op& op);
   void matmul(const ir::Op& op);
@@ -91,19 +108,23 @@ class RegionSchedule {
   void pop(const ir::Op& op);
 
   int issue(CostUnit unit, int at);  // of a vector unit
-  int chain(int at, int bundles);    // scalar bundles one after the other; the cycle behind them
+  int issue_all(const chips::OpCost& cost, int64_t k, int at);
+  int chain(int at, int bundles);  // scalar bundles one after the other; the cycle behind them
   int lane_reduce(const std::vector<int>& registers);
   void push(int mxu, const ir::Value* weights, const std::vector<int64_t>& which);
   int push_register(int mxu, int at);
   int multiply_rows(int mxu, int64_t rows, int at);
+  static bool apart(const Box& a, const Box& b);
   const ir::Value* box_of(const ir::Value* ref, const ir::Op& op, size_t first_index,
                           const ir::Shape& sizes, Box& box);
 
   bool bounds_checks_;
   BundleSlots slots_;
   std::array<MxuState, 2> mxus_{};
-  std::unordered_map<const ir::Value*, Times> times_;
-  std::vector<const ir::Value*> loads_;  // whose registers may not all be loaded
+  std::vector<Register> registers_ = {{}};
+  std::unordered_map<const ir::Value*, Held> held_;
+  std::vector<const ir::Op*> unmeasured_;
+  std::vector<int> loads_;  // registers that may not be loaded yet
   std::unordered_map<const ir::Value*, std::vector<Box>> stores_;
   std::unordered_map<int64_t, int> accumulators_;  // mxu * 1000 + number: last rows in
   int last_load_ = 0, last_store_ = 0, cursor_ = 0, end_ = 0;

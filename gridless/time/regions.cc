@@ -1,7 +1,10 @@
 #include "gridless/time/regions.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace gridless::time {
 namespace {
@@ -38,6 +41,10 @@ class Cutter {
   explicit Cutter(emulate::Kernel& kernel)
       : kernel_(kernel), code_(kernel.body.code), marks_(code_.size(), -1) {
     is_target_.assign(code_.size() + 1, false);
+    out_.loops.resize(kernel.body.loops.size());
+    for (const Instr& in : code_)
+      if (in.kind == Kind::kForNext && in.loop >= 0)
+        out_.loops[static_cast<size_t>(in.loop)] = in.op->loc;
     for (const Instr& in : code_)
       if (emulate::jumps(in)) is_target_[static_cast<size_t>(in.target)] = true;
   }
@@ -69,6 +76,7 @@ class Cutter {
         // An event happens at the end of its stretch: what follows it is the next one.
         if (may_wait(in)) {
           ends = region.waits = true;
+          region.wait = in.op->loc;
         } else {
           stretches.emplace_back(k + 1, cycle);
         }
@@ -81,6 +89,7 @@ class Cutter {
       }
     }
     schedule.end();
+    for (const ir::Op* op : schedule.unmeasured()) warn_guessed(*op);
     region.loop = code_[first].loop;
     region.cycles = schedule.length();
     const int number = static_cast<int>(out_.regions.size());
@@ -102,6 +111,20 @@ class Cutter {
     }
     out_.regions.push_back(region);
     return k;
+  }
+
+  void warn_guessed(const ir::Op& op) {
+    const ir::Type from = (op.operands.empty() ? op.result() : op.operands[0])->type;
+    std::string what = fmt::format("{} from {} to {}", op.info().name, ir::spelling(from.elem()),
+                                   ir::spelling(op.result()->type.elem()));
+    if (!guessed_.insert(what).second) return;
+    out_.warnings.push_back(
+        {.severity = Diagnostic::Severity::kWarning,
+         .kind = "guessed_cost",
+         .message = "the cost of " + what + " has not been measured: it is guessed from its class",
+         .where = op.loc,
+         .notes = {},
+         .hint = "bench/calibrate_costs_bench measures; give it a kernel for this operation"});
   }
 
   void pay(size_t at, const Stretch& more) {
@@ -196,6 +219,7 @@ class Cutter {
   const std::vector<Instr>& code_;
   std::vector<int32_t> marks_;
   std::vector<bool> is_target_;
+  std::set<std::string> guessed_;
   Regions out_;
 };
 

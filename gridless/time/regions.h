@@ -28,11 +28,14 @@ struct Region {
   bool vector = false;  // some of them are on vectors
   int loop = -1;        // innermost, of the program's loops
   bool waits = false;   // ends where the core may wait
+  SourceLoc wait;       // of the operation that it may wait at
 };
 
 struct Regions {
   std::vector<Stretch> stretches;  // by mark
   std::vector<Region> regions;
+  std::vector<SourceLoc> loops;  // of the program's loops
+  Diagnostics warnings;          // operations whose costs are guessed, one each
 };
 
 // Costs the kernel's body and puts the marks into it. Before drop_vectors().

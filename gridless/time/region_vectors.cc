@@ -1,0 +1,273 @@
+// Vector operations in a RegionSchedule: arithmetic, loads and stores, reductions.
+#include <algorithm>
+#include <cmath>
+
+#include "gridless/time/op_estimate.h"
+#include "gridless/time/region_schedule.h"
+#include "gridless/time/registers.h"
+
+namespace gridless::time {
+namespace {
+
+using ir::Effect;
+
+const chips::UnitCosts& units() { return chips::tpu7x_unit_costs(); }
+
+// The k-th of n registers when they take `per` each on average.
+int share(float per, int64_t k) {
+  return static_cast<int>(std::floor(static_cast<float>(k + 1) * per + 1e-4f)) -
+         static_cast<int>(std::floor(static_cast<float>(k) * per + 1e-4f));
+}
+
+}  // namespace
+
+void RegionSchedule::elementwise(const ir::Op& op) {
+  const auto [cost, measured] = estimate(op);
+  if (!measured) unmeasured_.push_back(&op);
+  const auto n = static_cast<size_t>(registers_of(op.result()->type).count());
+  bool alike = true;
+  // A cost is per register of the wider side: a cast to bf16 packs two into one.
+  size_t wide = n;
+  for (const ir::Value* v : op.operands) {
+    const Held& in = held(v);
+    alike = alike && (in.lanes_alike || !v->type.is_vector());
+    wide = std::max(wide, in.registers.size());
+  }
+  const bool free = cost.valu + cost.eup + cost.xlu == 0;
+  if (free && op.operands.size() == 1 && held(op.operands[0]).registers.size() == n)
+    return alias(op, held(op.operands[0]).registers, alike);
+  std::vector<int> out(n, 0);
+  for (size_t w = 0; w < wide; ++w) {
+    int at = 0;
+    for (const ir::Value* v : op.operands) at = std::max(at, register_ready(v, w, wide));
+    int& r = out[w * n / wide];
+    r = std::max(r, issue_all(cost, static_cast<int64_t>(w), at));
+  }
+  define(op, out, alike);
+}
+
+// The instructions of one register, the k-th, from cycle `at` on: those of a long operation (a sine
+// is some ninety) follow each other over its latency. When the result is there.
+int RegionSchedule::issue_all(const chips::OpCost& cost, int64_t k, int at) {
+  const auto latency = static_cast<int>(cost.latency);
+  const int chain = std::max(0, latency - units().valu_latency);
+  int late = 0;  // behind the plan, for lack of slots
+  const auto place = [&](CostUnit unit, float per, int begin, int spread) {
+    const int n = share(per, k);
+    for (int u = 0; u < n; ++u) {
+      const int planned = begin + u * spread / n;
+      late = std::max(late, issue(unit, planned) - planned);
+    }
+    return n;
+  };
+  int n = place(CostUnit::kValu, cost.valu, at, cost.eup > 0 ? chain / 2 : chain);
+  n += place(CostUnit::kEup, cost.eup, at + std::max(0, latency - units().eup_latency) / 2, chain);
+  n += place(CostUnit::kXlu, cost.xlu, at, chain);
+  return n > 0 ? at + latency + late : at;
+}
+
+void RegionSchedule::load(const ir::Op& op) {
+  const ir::Type type = op.result()->type;
+  const bool segmented = op.find("operandSegmentSizes") != nullptr;
+  Box box;
+  const size_t indices = segmented ? 1 : op.operands.size() - 1;
+  const ir::Value* base = box_of(op.operands[0], op, 1, type.shape(), box);
+  int at = ready(op.operands[0]);
+  for (size_t k = 1; k < 1 + indices && k < op.operands.size(); ++k)
+    at = std::max(at, ready(op.operands[k]));
+  for (const Box& s : stores_[base])
+    if (!apart(s, box)) at = std::max(at, s.cycle + 1);
+  Held out;
+  for (int64_t k = 0; k < registers_of(type).count(); ++k) {
+    out.registers.push_back(static_cast<int>(registers_.size()));
+    loads_.push_back(static_cast<int>(registers_.size()));
+    registers_.push_back({.ready = kNotLoaded, .load_from = at});
+  }
+  held_[op.result()] = std::move(out);
+}
+
+void RegionSchedule::store(const ir::Op& op) {
+  const ir::Value* value = op.operands[0];
+  Box box;
+  const ir::Value* base = box_of(op.operands[1], op, 2, value->type.shape(), box);
+  int address = ready(op.operands[1]);
+  for (size_t k = 2; k < op.operands.size(); ++k)
+    address = std::max(address, ready(op.operands[k]));
+  const bool adds = op.bool_attr_or("add", false);
+  const auto n = static_cast<size_t>(registers_of(value->type).count());
+  for (size_t k = 0; k < n; ++k) {
+    int at = std::max(address, register_ready(value, k, n));
+    if (adds)
+      at = issue(CostUnit::kValu, issue(CostUnit::kLoad, address) + 1) + units().valu_latency;
+    box.cycle = std::max(box.cycle, issue(CostUnit::kStore, at));
+  }
+  last_store_ = std::max(last_store_, box.cycle);
+  stores_[base].push_back(std::move(box));
+}
+
+bool RegionSchedule::apart(const Box& a, const Box& b) {
+  for (size_t d = 0; d < a.bounds.size() && d < b.bounds.size(); ++d)
+    if (a.bounds[d].second <= b.bounds[d].first || b.bounds[d].second <= a.bounds[d].first)
+      return true;
+  return false;
+}
+
+// The memory behind a ref, and which part of it is touched, as far as constants tell.
+const ir::Value* RegionSchedule::box_of(const ir::Value* ref, const ir::Op& op, size_t first_index,
+                                        const ir::Shape& sizes, Box& box) {
+  const bool direct = !ref->op || ref->op->info().effect != Effect::kView;
+  if (direct && ref->type.shape().size() == sizes.size()) {
+    for (size_t d = 0; d < sizes.size() && first_index + d < op.operands.size(); ++d) {
+      const ir::Value* index = op.operands[first_index + d];
+      if (!is_constant(index)) {
+        box.bounds.clear();
+        break;
+      }
+      const int64_t from = (*index->op->find("value"))->ints.at(0);
+      box.bounds.emplace_back(from, from + sizes[d]);
+    }
+  }
+  while (ref->op && ref->op->info().effect == Effect::kView) ref = ref->op->operands[0];
+  return ref;
+}
+
+void RegionSchedule::broadcast(const ir::Op& op) {
+  const ir::Value* source = op.operands[0];
+  const Registers to = registers_of(op.result()->type);
+  std::vector<int> in = all_ready(source);
+  const bool alike = held(source).lanes_alike;
+  std::vector<int> out(static_cast<size_t>(to.count()), 0);
+  if (!source->type.is_vector()) {
+    const int at = is_constant(source) ? 0 : issue(CostUnit::kValu, in[0]) + 1;
+    std::ranges::fill(out, at);
+    return define(op, out, true);
+  }
+  const ir::Shape& s = source->type.shape();
+  const bool from_lane = !s.empty() && s.back() == 1 && op.result()->type.shape().back() > 1;
+  if (from_lane && !alike)  // one lane to all of them
+    for (int& r : in) r = issue(CostUnit::kXlu, r) + units().lane_permute_latency;
+  const Registers from = registers_of(source->type);
+  for (size_t k = 0; k < out.size(); ++k) {
+    const auto i = static_cast<int64_t>(k);
+    const int64_t col = i % to.cols % from.cols, row = i / to.cols % to.rows % from.rows,
+                  outer = i / (to.cols * to.rows) % from.outer;
+    const auto at = static_cast<size_t>((outer * from.rows + row) * from.cols + col);
+    // A reduced vector keeps the registers of its rows.
+    out[k] =
+        in.size() == static_cast<size_t>(from.count()) ? in[at] : in[k * in.size() / out.size()];
+  }
+  define(op, out, from_lane || alike);
+}
+
+// One register of partial results, then once across its lanes.
+int RegionSchedule::lane_reduce(const std::vector<int>& registers) {
+  // A tree: the registers of a row come one after another anyway.
+  std::vector<int> level = registers;
+  while (level.size() > 1) {
+    std::vector<int> next;
+    for (size_t k = 0; k + 1 < level.size(); k += 2)
+      next.push_back(issue(CostUnit::kValu, std::max(level[k], level[k + 1])) +
+                     units().valu_latency);
+    if (level.size() % 2) next.push_back(level.back());
+    level = std::move(next);
+  }
+  return issue(CostUnit::kXlu, level[0]) + units().lane_reduce_latency;
+}
+
+void RegionSchedule::reduce(const ir::Op& op) {
+  const ir::Value* source = op.operands[0];
+  const Registers from = registers_of(source->type);
+  const auto rank = static_cast<int64_t>(source->type.shape().size());
+  bool lanes = false, rows = false, outer = false;
+  for (const int64_t d : op.ints_attr("reduction_dims"))
+    (d == rank - 1 ? lanes : d == rank - 2 ? rows : outer) = true;
+  const std::vector<int> in = all_ready(source);
+  const auto at = [&](int64_t o, int64_t r, int64_t c) {
+    const auto k = static_cast<size_t>((o * from.rows + r) * from.cols + c);
+    return in[k * in.size() / static_cast<size_t>(from.count())];
+  };
+  const int64_t outers = outer ? 1 : from.outer, row_blocks = rows ? 1 : from.rows,
+                col_blocks = lanes ? 1 : from.cols;
+  std::vector<int> out;
+  for (int64_t o = 0; o < outers; ++o)
+    for (int64_t r = 0; r < row_blocks; ++r)
+      for (int64_t c = 0; c < col_blocks; ++c) {
+        std::vector<int> parts;
+        for (int64_t o2 = outer ? 0 : o; o2 < (outer ? from.outer : o + 1); ++o2)
+          for (int64_t r2 = rows ? 0 : r; r2 < (rows ? from.rows : r + 1); ++r2)
+            for (int64_t c2 = lanes ? 0 : c; c2 < (lanes ? from.cols : c + 1); ++c2)
+              parts.push_back(at(o2, r2, c2));
+        int t = 0;
+        if (lanes) {
+          t = lane_reduce(parts);
+        } else {
+          t = parts[0];
+          for (size_t k = 1; k < parts.size(); ++k)
+            t = issue(CostUnit::kValu, std::max(t, parts[k])) + units().valu_latency;
+        }
+        if (rows && source->type.shape()[static_cast<size_t>(rank - 2)] > 1)
+          for (int k = 0; k < 3; ++k) {  // 8 sublanes: rotate and add, three times
+            t = issue(CostUnit::kValu, t) + units().valu_latency;
+            t = issue(CostUnit::kValu, t) + units().valu_latency;
+          }
+        out.push_back(t);
+      }
+  // One per row block, whatever shape the result's type has: it lies in the registers it was made
+  // in.
+  define(op, out, lanes);
+}
+
+// The largest, then the least index of those that equal it.
+void RegionSchedule::reduce_index(const ir::Op& op) {
+  const Registers from = registers_of(op.operands[0]->type);
+  const std::vector<int> in = all_ready(op.operands[0]);
+  std::vector<int> out;
+  const auto per_row = std::min(static_cast<size_t>(from.cols), in.size());
+  for (size_t k = 0; k + per_row <= in.size(); k += per_row) {
+    const std::vector<int> row(in.begin() + static_cast<std::ptrdiff_t>(k),
+                               in.begin() + static_cast<std::ptrdiff_t>(k + per_row));
+    const int largest = lane_reduce(row);
+    std::vector<int> indices;
+    for (size_t c = 0; c < per_row; ++c) {
+      const int compare = issue(CostUnit::kValu, largest) + 1;
+      indices.push_back(issue(CostUnit::kValu, compare) + units().valu_latency);
+    }
+    out.push_back(lane_reduce(indices));
+  }
+  define(op, out, true);
+}
+
+void RegionSchedule::transpose(const ir::Op& op) {
+  const std::vector<int> in = all_ready(op.operands[0]);
+  const auto n = static_cast<size_t>(registers_of(op.result()->type).count());
+  int last = 0;
+  for (const int r : in) last = std::max(last, issue(CostUnit::kXlu, r));
+  std::vector<int> out;
+  for (size_t k = 0; k < n; ++k)
+    out.push_back(issue(CostUnit::kXlu, last + units().transpose_latency) + 1);
+  define(op, out);
+}
+
+void RegionSchedule::gather(const ir::Op& op) {
+  const ir::Type to = op.result()->type;
+  const auto& dims = op.ints_attr("dimensions");
+  const bool lanes = !dims.empty() && dims[0] == to.rank() - 1;
+  const int at = ready(op);
+  std::vector<int> out;
+  for (int64_t k = 0; k < registers_of(to).count(); ++k)
+    out.push_back(lanes ? issue(CostUnit::kXlu, at) + units().lane_permute_latency
+                        : issue(CostUnit::kValu, at) + units().valu_latency);
+  define(op, out);
+}
+
+// An element of a register to the scalar unit.
+void RegionSchedule::extract(const ir::Op& op) {
+  int at = ready(op);
+  if (op.result()->type.is_vector()) return define(op, {at});
+  bool first = true;
+  for (const int64_t p : op.ints_attr("static_position")) first = first && p == 0;
+  if (!first) at = issue(CostUnit::kXlu, at) + units().lane_permute_latency;
+  define(op, {issue(CostUnit::kStore, at) + units().to_scalar_latency});
+}
+
+}  // namespace gridless::time
