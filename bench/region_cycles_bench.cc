@@ -142,6 +142,18 @@ std::vector<std::pair<Piece, Piece>> matched(const std::vector<Piece>& a,
   return out;
 }
 
+// Operands that the kernel takes from anywhere are in HBM here: libtpu would put small ones into
+// VMEM, and make loops of loads and stores of the kernel's copies.
+void pin_to_hbm(ir::Program& program) {
+  const auto& args = program.module.entry()->body().args;
+  std::vector<ir::CallArg*> all;
+  for (auto* list : {&program.call.operands, &program.call.results})
+    for (ir::CallArg& a : *list) all.push_back(&a);
+  for (size_t k = 0; k < all.size() && k < args.size(); ++k)
+    if (args[k]->type.is_memref() && args[k]->type.space() == ir::Space::kAny)
+      all[k]->pinned = ir::Space::kHbm;
+}
+
 class Comparison {
  public:
   Comparison(tpu::Compiler& compiler, int least) : compiler_(compiler), least_(least) {}
@@ -151,6 +163,7 @@ class Comparison {
     if (!timed) return skip(name, to_string(timed.error()));
     // The pipeline that libtpu makes around the body of a grid is not in the body.
     if (!timed->kernel().grid.empty()) return skip(name, "a grid");
+    pin_to_hbm(program);
     const auto call = tpu::compile_kernel(compiler_, std::move(program), slice);
     if (!call || !call->result.compiled || !call->result.compiled->schedule)
       return skip(name, call ? "libtpu made no schedule" : call.error().message);

@@ -72,18 +72,18 @@ void RegionSchedule::slice(const ir::Op& op) {
   const bool across_lanes = starts.back() % chips::kTpu7x.lanes != 0;
   // A reduced vector may lie in fewer registers than its type says.
   const Held& in = held(source);
-  const bool known = in.registers.size() == static_cast<size_t>(registers_of(from).count());
+  const bool known = in.size() == static_cast<size_t>(registers_of(from).count());
   std::vector<int> taken;
   for_each_place(out_grid, [&](ir::Shape at) {
     for (size_t d = 0; d < at.size(); ++d)
       at[d] = std::min(at[d] + starts[d] / per_register(from, d), grid[d] - 1);
-    const size_t k = known ? number_of(grid, at) : taken.size() % in.registers.size();
-    taken.push_back(in.registers[k]);
+    const size_t k = known ? number_of(grid, at) : taken.size() % in.size();
+    taken.push_back(in[k]);
   });
-  if (whole || in.lanes_alike) return alias(op, std::move(taken), in.lanes_alike);
-  std::vector<int> out;
-  for (const int r : taken) out.push_back(put_together(register_ready(r), across_lanes));
-  define(op, out);
+  if (whole || lanes_.of(source)) return alias(op, std::move(taken));
+  define_lazily(op, taken.size(), [this, taken, across_lanes](size_t k, int) {
+    return put_together(register_ready(taken[k]), across_lanes);
+  });
 }
 
 void RegionSchedule::concatenate(const ir::Op& op) {
@@ -92,7 +92,7 @@ void RegionSchedule::concatenate(const ir::Op& op) {
   bool whole = true;
   for (const ir::Value* v : op.operands)
     whole = whole && v->type.shape()[d] % per_register(to, d) == 0 &&
-            held(v).registers.size() == static_cast<size_t>(registers_of(v->type).count());
+            held(v).size() == static_cast<size_t>(registers_of(v->type).count());
   const ir::Shape grid = grid_of(to);
   if (whole) {
     std::vector<int> out(static_cast<size_t>(registers_of(to).count()));
@@ -101,11 +101,11 @@ void RegionSchedule::concatenate(const ir::Op& op) {
       size_t k = 0;
       for_each_place(grid_of(v->type), [&](ir::Shape at) {
         at[d] += first;
-        out[number_of(grid, at)] = held(v).registers[k++];
+        out[number_of(grid, at)] = held(v)[k++];
       });
       first += grid_of(v->type)[d];
     }
-    return alias(op, std::move(out), false);
+    return alias(op, std::move(out));
   }
   const int at = ready(op);
   std::vector<int> out;
@@ -127,8 +127,7 @@ void RegionSchedule::reshape(const ir::Op& op) {
   };
   const bool same_rows = a.size() < 2 || b.size() < 2 || a[a.size() - 2] == b[b.size() - 2];
   const bool whole = !across_lanes && (same_rows || (last_two(source->type) && last_two(to)));
-  if (in.lanes_alike || same_but_ones(a, b) || whole)
-    return alias(op, in.registers, in.lanes_alike);
+  if (lanes_.of(source) || same_but_ones(a, b) || whole) return alias(op, in);
   const int at = ready(op);
   std::vector<int> out;
   for (int64_t k = 0; k < registers_of(to).count(); ++k)

@@ -1,6 +1,7 @@
 #include "gridless/time/region_schedule.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "gridless/time/registers.h"
 
@@ -34,42 +35,41 @@ RegionSchedule::Held& RegionSchedule::held(const ir::Value* v) {
   const auto [it, fresh] = held_.try_emplace(v);
   if (fresh) {
     const int64_t n = v->type.is_vector() ? registers_of(v->type).count() : 1;
-    it->second.registers.assign(static_cast<size_t>(n), kFromBefore);
-    // A splat constant needs no register per tile; its lanes are alike.
-    it->second.lanes_alike = is_constant(v);
+    it->second.assign(static_cast<size_t>(n), kFromBefore);
   }
   return it->second;
 }
 
-int RegionSchedule::register_ready(int number, int soonest) {
-  Register& r = registers_[static_cast<size_t>(number)];
-  if (r.ready == kNotLoaded) {
-    const int cycle = issue(CostUnit::kLoad, std::max(r.load_from, soonest));
-    last_load_ = std::max(last_load_, cycle);
-    r.ready = cycle + units().load_latency;
-  }
-  return r.ready;
+int RegionSchedule::register_of(const ir::Value* v, size_t k, size_t of) {
+  const Held& in = held(v);
+  return in.empty() ? kFromBefore : in[k * in.size() / of];
 }
 
-int RegionSchedule::register_ready(const ir::Value* v, size_t k, size_t of, int soonest) {
-  const std::vector<int>& in = held(v).registers;
-  return in.empty() ? 0 : register_ready(in[k * in.size() / of], soonest);
+int RegionSchedule::register_ready(int number, int soonest) {
+  const auto k = static_cast<size_t>(number);
+  if (registers_[k].make) {
+    const auto make = std::exchange(registers_[k].make, nullptr);
+    const int at = make(soonest);
+    registers_[k].ready = at;
+    end_ = std::max(end_, at);
+  }
+  return registers_[k].ready;
 }
 
 std::vector<int> RegionSchedule::all_ready(const ir::Value* v) {
   std::vector<int> out;
-  for (const int r : held(v).registers) out.push_back(register_ready(r));
+  for (const int r : held(v)) out.push_back(register_ready(r));
   return out;
 }
 
-void RegionSchedule::load_what_is_left() {
-  for (const int r : loads_) register_ready(r);
-  loads_.clear();
+void RegionSchedule::finish(const std::function<bool(const ir::Value*)>& wanted) {
+  for (const ir::Value* v : lazy_)
+    if (wanted(v)) all_ready(v);
 }
 
 int RegionSchedule::ready(const ir::Value* v) {
   int at = 0;
-  for (const int r : held(v).registers) at = std::max(at, register_ready(r));
+  for (const int r : held(v)) at = std::max(at, register_ready(r));
   return at;
 }
 
@@ -79,18 +79,38 @@ int RegionSchedule::ready(const ir::Op& op) {
   return at;
 }
 
-void RegionSchedule::define(const ir::Op& op, const std::vector<int>& ready, bool lanes_alike) {
-  Held out{{}, lanes_alike};
+void RegionSchedule::define(const ir::Op& op, const std::vector<int>& ready) {
+  Held out;
   for (const int at : ready) {
     end_ = std::max(end_, at);
-    out.registers.push_back(static_cast<int>(registers_.size()));
-    registers_.push_back({.ready = at});
+    out.push_back(static_cast<int>(registers_.size()));
+    registers_.push_back({.ready = at, .make = nullptr});
   }
   held_[op.result()] = std::move(out);
 }
 
-void RegionSchedule::alias(const ir::Op& op, std::vector<int> registers, bool lanes_alike) {
-  held_[op.result()] = {std::move(registers), lanes_alike};
+void RegionSchedule::define_lazily(const ir::Op& op, size_t n,
+                                   const std::function<int(size_t, int)>& make) {
+  // Making one register makes those that it is made of: not too many of them in one go.
+  constexpr int kDeepest = 500;
+  int depth = 0;
+  for (const ir::Value* v : op.operands) {
+    const auto it = depth_.find(v);
+    if (it != depth_.end()) depth = std::max(depth, it->second);
+  }
+  Held out;
+  for (size_t k = 0; k < n; ++k) {
+    out.push_back(static_cast<int>(registers_.size()));
+    registers_.push_back({.ready = 0, .make = [make, k](int soonest) { return make(k, soonest); }});
+  }
+  const ir::Value* v = op.result();
+  held_[v] = std::move(out);
+  if (depth < kDeepest) {
+    depth_[v] = depth + 1;
+    lazy_.push_back(v);
+  } else {
+    all_ready(v);
+  }
 }
 
 int RegionSchedule::issue(CostUnit unit, int at) {
@@ -203,7 +223,6 @@ int RegionSchedule::add_event(const ir::Op& op) {
   switch (op.info().effect) {
     case Effect::kDmaStart: {
       // What it reads has been stored, what it overwrites has been read.
-      load_what_is_left();
       at = std::max({at, last_store_ + 1, last_load_ + 1});
       bundles = start_bundles(op, bounds_checks_);
       break;
@@ -213,7 +232,6 @@ int RegionSchedule::add_event(const ir::Op& op) {
       bundles = op.operands.size() > 2 ? u.signal : 1;
       break;
     default:
-      load_what_is_left();
       at = std::max(at, length());
       bundles = u.wait;
       break;

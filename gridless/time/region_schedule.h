@@ -13,11 +13,14 @@
 // the core would have issued them, which is after the stores and loads before them.
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <vector>
 
 #include "gridless/ir/module.h"
 #include "gridless/time/bundle_slots.h"
+#include "gridless/time/constants.h"
+#include "gridless/time/lanes_alike.h"
 
 namespace gridless::time {
 
@@ -30,8 +33,10 @@ struct Cycles {
 
 class RegionSchedule {
  public:
-  // The compiler's run-time checks of copies cost scalar bundles.
-  explicit RegionSchedule(bool bounds_checks) : bounds_checks_(bounds_checks) {}
+  // The compiler's run-time checks of copies cost scalar bundles. What is known of
+  // the whole function must outlive the schedule.
+  RegionSchedule(bool bounds_checks, const LanesAlike& lanes, const Constants& constants)
+      : bounds_checks_(bounds_checks), lanes_(lanes), constants_(constants) {}
 
   // The next operation of the region.
   void add(const ir::Op& op);
@@ -43,8 +48,8 @@ class RegionSchedule {
   // The region ends with a branch on `condition` (null: a loop's own counter).
   void end_with_branch(const ir::Value* condition);
 
-  // The region ends some other way.
-  void end() { load_what_is_left(); }
+  // Makes what is left to make of values that `wanted` says are read elsewhere.
+  void finish(const std::function<bool(const ir::Value*)>& wanted);
 
   int length() const;
   // How the cycles [from, to) divide.
@@ -56,16 +61,13 @@ class RegionSchedule {
   // The registers that hold a vector, by number; a scalar or a ref has one. Vectors share
   // registers where an operation only regards them otherwise (casts of shape, whole registers of a
   // slice), so such operations wait for nothing.
-  struct Held {
-    std::vector<int> registers;
-    bool lanes_alike = false;  // every lane holds the same: what a reduction over lanes leaves
-  };
-  // Loads are issued when a register is first used, as a compiler with few registers does.
+  using Held = std::vector<int>;
+  // What makes a register happens when it is first wanted, as a compiler with few registers and an
+  // eye for dead code has it. `make` gives the cycle at which it is there; null: it has been made.
   struct Register {
-    int ready = 0;  // kNotLoaded until then
-    int load_from = 0;
+    int ready = 0;
+    std::function<int(int soonest)> make;
   };
-  static constexpr int kNotLoaded = -1;
   static constexpr int kFromBefore = 0;  // the register of all that was there before the region
   struct Box {  // the part of a memory that an access touches; empty bounds: any
     std::vector<std::pair<int64_t, int64_t>> bounds;
@@ -73,21 +75,26 @@ class RegionSchedule {
   };
   static bool is_constant(const ir::Value* v);
   Held& held(const ir::Value* v);
+  // The register that stands for the k-th of `of` that the vector is seen as.
+  int register_of(const ir::Value* v, size_t k, size_t of);
+  // When it is there, made if need be. `soonest`: it is not wanted before.
   int register_ready(int number, int soonest = 0);
-  // When register k of `of` registers that the vector is seen as is there, loaded if need be.
-  // `soonest`: a load is not wanted before.
-  int register_ready(const ir::Value* v, size_t k, size_t of, int soonest = 0);
-  std::vector<int> all_ready(const ir::Value* v);  // of each register, loaded
-  void load_what_is_left();                        // of all vectors so far
+  int register_ready(const ir::Value* v, size_t k, size_t of, int soonest = 0) {
+    return register_ready(register_of(v, k, of), soonest);
+  }
+  std::vector<int> all_ready(const ir::Value* v);
   int ready(const ir::Value* v);
   int ready(const ir::Op& op);  // all operands, whole
   // The result is in registers of its own, there at these cycles.
-  void define(const ir::Op& op, const std::vector<int>& ready, bool lanes_alike = false);
+  void define(const ir::Op& op, const std::vector<int>& ready);
+  // The result is in n registers of its own, the k-th made by make(k, soonest) when it is wanted.
+  void define_lazily(const ir::Op& op, size_t n, const std::function<int(size_t, int)>& make);
   // The result is what these registers hold.
-  void alias(const ir::Op& op, std::vector<int> registers, bool lanes_alike);
+  void alias(const ir::Op& op, Held registers) { held_[op.result()] = std::move(registers); }
 
   void scalar(const ir::Op& op);
   void elementwise(const ir::Op& op);
+  void select(const ir::Op& op);
   void load(const ir::Op& op);
   void store(const ir::Op& op);
   void broadcast(const ir::Op& op);
@@ -119,12 +126,15 @@ class RegionSchedule {
                           const ir::Shape& sizes, Box& box);
 
   bool bounds_checks_;
+  const LanesAlike& lanes_;
+  const Constants& constants_;
   BundleSlots slots_;
   std::array<MxuState, 2> mxus_{};
   std::vector<Register> registers_ = {{}};
   std::unordered_map<const ir::Value*, Held> held_;
   std::vector<const ir::Op*> unmeasured_;
-  std::vector<int> loads_;  // registers that may not be loaded yet
+  std::vector<const ir::Value*> lazy_;  // values that may have registers still to be made
+  std::unordered_map<const ir::Value*, int> depth_;  // of what is to be made behind each other
   std::unordered_map<const ir::Value*, std::vector<Box>> stores_;
   std::unordered_map<int64_t, int> accumulators_;  // mxu * 1000 + number: last rows in
   int last_load_ = 0, last_store_ = 0, cursor_ = 0, end_ = 0;

@@ -1,6 +1,7 @@
 // Vector operations in a RegionSchedule: arithmetic, loads and stores, reductions.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "gridless/time/op_estimate.h"
 #include "gridless/time/region_schedule.h"
@@ -25,25 +26,36 @@ void RegionSchedule::elementwise(const ir::Op& op) {
   const auto [cost, measured] = estimate(op);
   if (!measured) unmeasured_.push_back(&op);
   const auto n = static_cast<size_t>(registers_of(op.result()->type).count());
-  bool alike = true;
   // A cost is per register of the wider side: a cast to bf16 packs two into one.
   size_t wide = n;
-  for (const ir::Value* v : op.operands) {
-    const Held& in = held(v);
-    alike = alike && (in.lanes_alike || !v->type.is_vector());
-    wide = std::max(wide, in.registers.size());
-  }
+  for (const ir::Value* v : op.operands) wide = std::max(wide, held(v).size());
+  if (constants_.known(op.result())) return alias(op, Held(n, kFromBefore));
   const bool free = cost.valu + cost.eup + cost.xlu == 0;
-  if (free && op.operands.size() == 1 && held(op.operands[0]).registers.size() == n)
-    return alias(op, held(op.operands[0]).registers, alike);
-  std::vector<int> out(n, 0);
-  for (size_t w = 0; w < wide; ++w) {
-    int at = 0;
-    for (const ir::Value* v : op.operands) at = std::max(at, register_ready(v, w, wide));
-    int& r = out[w * n / wide];
-    r = std::max(r, issue_all(cost, static_cast<int64_t>(w), at));
-  }
-  define(op, out, alike);
+  if (free && op.operands.size() == 1 && held(op.operands[0]).size() == n)
+    return alias(op, held(op.operands[0]));
+  if (op.code == ir::OpCode::kArithSelect && constants_.known(op.operands[0])) return select(op);
+  define_lazily(op, n, [this, &op, cost = cost, n, wide](size_t k, int) {
+    int done = 0;
+    for (size_t w = k * wide / n; w < (k + 1) * wide / n; ++w) {
+      int at = 0;
+      for (const ir::Value* v : op.operands) at = std::max(at, register_ready(v, w, wide));
+      done = std::max(done, issue_all(cost, static_cast<int64_t>(w), at));
+    }
+    return done;
+  });
+}
+
+// By a mask that is known: most registers are one operand's or the other's as they are.
+void RegionSchedule::select(const ir::Op& op) {
+  const ir::Value *mask = op.operands[0], *yes = op.operands[1], *no = op.operands[2];
+  const ir::Type type = op.result()->type;
+  const auto n = static_cast<size_t>(registers_of(type).count());
+  define_lazily(op, n, [this, mask, yes, no, type, n](size_t k, int soonest) {
+    const std::optional<bool> decided = constants_.decides(mask, type, k);
+    if (decided) return register_ready(*decided ? yes : no, k, n, soonest);
+    const int at = std::max(register_ready(yes, k, n), register_ready(no, k, n));
+    return issue(CostUnit::kValu, at) + 1;
+  });
 }
 
 // The instructions of one register, the k-th, from cycle `at` on: those of a long operation (a sine
@@ -77,13 +89,12 @@ void RegionSchedule::load(const ir::Op& op) {
     at = std::max(at, ready(op.operands[k]));
   for (const Box& s : stores_[base])
     if (!apart(s, box)) at = std::max(at, s.cycle + 1);
-  Held out;
-  for (int64_t k = 0; k < registers_of(type).count(); ++k) {
-    out.registers.push_back(static_cast<int>(registers_.size()));
-    loads_.push_back(static_cast<int>(registers_.size()));
-    registers_.push_back({.ready = kNotLoaded, .load_from = at});
-  }
-  held_[op.result()] = std::move(out);
+  define_lazily(op, static_cast<size_t>(registers_of(type).count()),
+                [this, at](size_t, int soonest) {
+                  const int cycle = issue(CostUnit::kLoad, std::max(at, soonest));
+                  last_load_ = std::max(last_load_, cycle);
+                  return cycle + units().load_latency;
+                });
 }
 
 void RegionSchedule::store(const ir::Op& op) {
@@ -133,30 +144,35 @@ const ir::Value* RegionSchedule::box_of(const ir::Value* ref, const ir::Op& op, 
 
 void RegionSchedule::broadcast(const ir::Op& op) {
   const ir::Value* source = op.operands[0];
-  const Registers to = registers_of(op.result()->type);
-  std::vector<int> in = all_ready(source);
-  const bool alike = held(source).lanes_alike;
-  std::vector<int> out(static_cast<size_t>(to.count()), 0);
+  const Registers to = registers_of(op.result()->type), from = registers_of(source->type);
+  const auto n = static_cast<size_t>(to.count());
+  if (is_constant(source) || constants_.known(source)) return alias(op, Held(n, kFromBefore));
   if (!source->type.is_vector()) {
-    const int at = is_constant(source) ? 0 : issue(CostUnit::kValu, in[0]) + 1;
-    std::ranges::fill(out, at);
-    return define(op, out, true);
+    // One register holds the scalar for all of them.
+    define_lazily(
+        op, 1, [this, source](size_t, int) { return issue(CostUnit::kValu, ready(source)) + 1; });
+    return;
   }
   const ir::Shape& s = source->type.shape();
   const bool from_lane = !s.empty() && s.back() == 1 && op.result()->type.shape().back() > 1;
-  if (from_lane && !alike)  // one lane to all of them
-    for (int& r : in) r = issue(CostUnit::kXlu, r) + units().lane_permute_latency;
-  const Registers from = registers_of(source->type);
-  for (size_t k = 0; k < out.size(); ++k) {
+  Held in = held(source);
+  if (from_lane && !lanes_.of(source)) {  // one lane to all of them
+    const Held lanes = in;
+    define_lazily(op, in.size(), [this, lanes](size_t k, int) {
+      return issue(CostUnit::kXlu, register_ready(lanes[k])) + units().lane_permute_latency;
+    });
+    in = held(op.result());
+  }
+  Held out(n);
+  for (size_t k = 0; k < n; ++k) {
     const auto i = static_cast<int64_t>(k);
     const int64_t col = i % to.cols % from.cols, row = i / to.cols % to.rows % from.rows,
                   outer = i / (to.cols * to.rows) % from.outer;
     const auto at = static_cast<size_t>((outer * from.rows + row) * from.cols + col);
     // A reduced vector keeps the registers of its rows.
-    out[k] =
-        in.size() == static_cast<size_t>(from.count()) ? in[at] : in[k * in.size() / out.size()];
+    out[k] = in.size() == static_cast<size_t>(from.count()) ? in[at] : in[k * in.size() / n];
   }
-  define(op, out, from_lane || alike);
+  alias(op, std::move(out));
 }
 
 // One register of partial results, then once across its lanes.
@@ -214,7 +230,7 @@ void RegionSchedule::reduce(const ir::Op& op) {
       }
   // One per row block, whatever shape the result's type has: it lies in the registers it was made
   // in.
-  define(op, out, lanes);
+  define(op, out);
 }
 
 // The largest, then the least index of those that equal it.
@@ -234,7 +250,7 @@ void RegionSchedule::reduce_index(const ir::Op& op) {
     }
     out.push_back(lane_reduce(indices));
   }
-  define(op, out, true);
+  define(op, out);
 }
 
 void RegionSchedule::transpose(const ir::Op& op) {

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 
+#include "gridless/time/uses.h"
+
 namespace gridless::time {
 namespace {
 
@@ -39,7 +41,12 @@ bool may_wait(const Instr& in) {
 class Cutter {
  public:
   explicit Cutter(emulate::Kernel& kernel)
-      : kernel_(kernel), code_(kernel.body.code), marks_(code_.size(), -1) {
+      : kernel_(kernel),
+        lanes_(*kernel.function),
+        constants_(*kernel.function),
+        uses_(kernel.body, *kernel.function),
+        code_(kernel.body.code),
+        marks_(code_.size(), -1) {
     is_target_.assign(code_.size() + 1, false);
     out_.loops.resize(kernel.body.loops.size());
     for (const Instr& in : code_)
@@ -58,7 +65,7 @@ class Cutter {
  private:
   // The region that starts at instruction `first`; where the next one starts.
   size_t region(size_t first) {
-    RegionSchedule schedule(kernel_.call.bounds_checks);
+    RegionSchedule schedule(kernel_.call.bounds_checks, lanes_, constants_);
     Region region;
     std::vector<std::pair<size_t, int>> stretches = {{first, 0}};  // start, cycle
     std::vector<std::pair<size_t, double>> delays;
@@ -72,6 +79,7 @@ class Cutter {
         if (const auto ns = delay(*in.op)) delays.emplace_back(stretches.size() - 1, *ns);
       }
       if (is_event(in)) {
+        if (may_wait(in)) schedule.finish(wanted(first, k + 1));
         const int cycle = schedule.add_event(*in.op);
         // An event happens at the end of its stretch: what follows it is the next one.
         if (may_wait(in)) {
@@ -88,7 +96,7 @@ class Cutter {
         if (in.kind == Kind::kReturn) schedule.add_scalar(exit());
       }
     }
-    schedule.end();
+    schedule.finish(wanted(first, k));
     for (const ir::Op* op : schedule.unmeasured()) warn_guessed(*op);
     region.loop = code_[first].loop;
     region.cycles = schedule.length();
@@ -111,6 +119,11 @@ class Cutter {
     }
     out_.regions.push_back(region);
     return k;
+  }
+
+  // Values that something outside of a region reads.
+  std::function<bool(const ir::Value*)> wanted(size_t first, size_t last) const {
+    return [this, first, last](const ir::Value* v) { return uses_.outside(v, first, last); };
   }
 
   void warn_guessed(const ir::Op& op) {
@@ -216,6 +229,9 @@ class Cutter {
   }
 
   emulate::Kernel& kernel_;
+  const LanesAlike lanes_;
+  const Constants constants_;
+  const Uses uses_;
   const std::vector<Instr>& code_;
   std::vector<int32_t> marks_;
   std::vector<bool> is_target_;
