@@ -49,11 +49,14 @@ struct UnitCosts {
   int mxu_push_to_multiply;  // last push to the first row
   int mxu_latency;           // row in to row out
   int branch_delay;          // bundles behind a branch that are executed in any case
-  // Scalar bundles of starting a copy (contiguous, with and without the compiler's run-time checks;
-  // strided; to another core), of a wait, of a signal to another core.
-  int copy_start, copy_start_unchecked, copy_start_strided, remote_start;
-  int wait, signal;
-  int semaphore_check;  // of a semaphore that is scratch of the kernel, at its end
+  // Scalar bundles of starting a copy: contiguous; strided; to another core. Of the compiler's
+  // run-time check of one end of it: a part of an array in HBM, a whole one, anything in VMEM.
+  int copy_start, copy_start_strided, remote_start;
+  int check_hbm_part, check_hbm, check_vmem;
+  int wait, signal;  // of a wait, of a signal to another core
+  int device_id_latency;
+  int prng_seed_latency;  // of seeding the random number generator
+  int semaphore_check;    // of a semaphore that is scratch of the kernel, at its end
 };
 const UnitCosts& tpu7x_unit_costs();
 

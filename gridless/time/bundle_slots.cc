@@ -1,6 +1,7 @@
 #include "gridless/time/bundle_slots.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gridless::time {
 
@@ -31,14 +32,53 @@ void BundleSlots::take(Track& t, int cycle, int capacity) {
     t.next[static_cast<size_t>(cycle)] = cycle + 1;
 }
 
+namespace {
+
+// The first cycle from `at` on that has an interval's length free before the next busy one.
+int first_gap(const std::map<int, int>& busy, int at) {
+  auto next = busy.upper_bound(at);
+  if (next != busy.begin()) at = std::max(at, std::prev(next)->second);
+  for (; next != busy.end() && next->first < at + chips::kXluInterval; ++next) at = next->second;
+  return at;
+}
+
+// Closes gaps that are too narrow for another operation.
+void occupy(std::map<int, int>& busy, int at) {
+  auto it = busy.emplace(at, at + chips::kXluInterval).first;
+  if (it != busy.begin()) {
+    const auto before = std::prev(it);
+    if (at - before->second < chips::kXluInterval) {
+      before->second = it->second;
+      busy.erase(it);
+      it = before;
+    }
+  }
+  const auto after = std::next(it);
+  if (after != busy.end() && after->first - it->second < chips::kXluInterval) {
+    it->second = after->second;
+    busy.erase(after);
+  }
+}
+
+}  // namespace
+
+int BundleSlots::place_on_xlu(int ready) {
+  size_t best = 0;
+  int at = first_gap(xlu_busy_[0], ready);
+  for (size_t u = 1; u < xlu_busy_.size(); ++u) {
+    const int other = first_gap(xlu_busy_[u], ready);
+    if (other < at) at = other, best = u;
+  }
+  occupy(xlu_busy_[best], at);
+  return at;
+}
+
 int BundleSlots::place(CostUnit unit, int ready) {
   const auto u = static_cast<size_t>(unit);
   const int capacity = chips::kUnitSlots[u];
   int at = std::max(ready, 0);
   if (unit == CostUnit::kXlu) {
-    int& unit_free = *std::ranges::min_element(xlu_free_);
-    at = std::max(at, unit_free);
-    unit_free = at + chips::kXluInterval;
+    at = place_on_xlu(at);
   } else if (unit == CostUnit::kEup) {
     Track& valu = tracks_[static_cast<size_t>(CostUnit::kValu)];
     for (int before = -1; before != at;) {

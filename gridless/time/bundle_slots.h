@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "gridless/chips/op_costs.h"
@@ -17,6 +18,8 @@ using chips::CostUnit;
 
 class BundleSlots {
  public:
+  static constexpr int kXlus = chips::kUnitSlots[static_cast<size_t>(CostUnit::kXlu)];
+
   // The cycle in which an instruction is issued, `ready` or later.
   int place(CostUnit unit, int ready);
   // Cycles up to the last instruction.
@@ -31,8 +34,12 @@ class BundleSlots {
   int find(Track& track, int cycle, int capacity);
   void take(Track& track, int cycle, int capacity);
 
+  int place_on_xlu(int ready);
+
   std::array<Track, chips::kCostUnits> tracks_;
-  std::array<int, 2> xlu_free_{};
+  // Per XLU the cycles in which it cannot take an operation, as intervals [begin, end) with gaps
+  // that are wide enough for one.
+  std::array<std::map<int, int>, kXlus> xlu_busy_;
   int length_ = 0;
 };
 

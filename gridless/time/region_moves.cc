@@ -57,6 +57,33 @@ int RegionSchedule::put_together(int at, bool across_lanes) {
   return issue(CostUnit::kValu, moved) + units().valu_latency;
 }
 
+// A register with its lanes or its rows moved. What is moved by one operation is so for all of its
+// results.
+int RegionSchedule::rotated(std::map<int, int>& done, int number, bool across_lanes) {
+  if (number == kConstant) return kConstant;
+  const auto [it, fresh] = done.try_emplace(number, 0);
+  if (fresh)
+    it->second = new_register([this, number, across_lanes](int) {
+      const int at = register_ready(number);
+      return across_lanes ? issue(CostUnit::kXlu, at) + units().lane_permute_latency
+                          : issue(CostUnit::kValu, at) + units().valu_latency;
+    });
+  return it->second;
+}
+
+// A register that takes some of its elements from each of `parts`. Constants among them count once.
+int RegionSchedule::combined(std::vector<int> parts) {
+  const bool padded = std::erase(parts, kConstant) > 0;
+  if (parts.empty()) return kConstant;
+  if (parts.size() == 1 && !padded) return parts[0];
+  return new_register([this, parts, padded](int) {
+    int at = 0;
+    for (const int p : parts) at = std::max(at, register_ready(p));
+    for (size_t k = padded ? 0 : 1; k < parts.size(); ++k) at = issue(CostUnit::kValu, at) + 1;
+    return at;
+  });
+}
+
 void RegionSchedule::slice(const ir::Op& op) {
   const ir::Value* source = op.operands[0];
   const ir::Type from = source->type, to = op.result()->type;
@@ -64,54 +91,67 @@ void RegionSchedule::slice(const ir::Op& op) {
   ir::Shape starts = (*offsets)->ints;
   if (starts.empty())
     for (const ir::Attr& a : (*offsets)->array) starts.push_back(a->ints.at(0));
-  starts.resize(from.shape().size(), 0);
-  const ir::Shape grid = grid_of(from), out_grid = grid_of(to);
-  bool whole = true;
-  for (size_t d = 0; d < starts.size(); ++d)
-    whole = whole && starts[d] % per_register(from, d) == 0;
-  const bool across_lanes = starts.back() % chips::kTpu7x.lanes != 0;
+  const size_t rank = from.shape().size();
+  starts.resize(rank, 0);
+  const ir::Shape grid = grid_of(from);
+  const Held in = held(source);
   // A reduced vector may lie in fewer registers than its type says.
-  const Held& in = held(source);
   const bool known = in.size() == static_cast<size_t>(registers_of(from).count());
-  std::vector<int> taken;
-  for_each_place(out_grid, [&](ir::Shape at) {
-    for (size_t d = 0; d < at.size(); ++d)
-      at[d] = std::min(at[d] + starts[d] / per_register(from, d), grid[d] - 1);
-    const size_t k = known ? number_of(grid, at) : taken.size() % in.size();
-    taken.push_back(in[k]);
+  std::map<int, int> by_rows, by_lanes;
+  Held out;
+  for_each_place(grid_of(to), [&](const ir::Shape& at) {
+    // The registers of the source in which the elements lie: one in most dimensions.
+    ir::Shape first(rank), count(rank);
+    for (size_t d = 0; d < rank; ++d) {
+      const int64_t per = per_register(from, d), begin = starts[d] + at[d] * per;
+      const int64_t end = std::min(begin + per, starts[d] + to.shape()[d]);
+      first[d] = begin / per;
+      count[d] = (end - 1) / per - first[d] + 1;
+    }
+    std::vector<int> parts;
+    for_each_place(count, [&](ir::Shape part) {
+      for (size_t d = 0; d < rank; ++d) part[d] = std::min(part[d] + first[d], grid[d] - 1);
+      int r = in[known ? number_of(grid, part) : out.size() % in.size()];
+      if (rank > 1 && starts[rank - 2] % per_register(from, rank - 2) != 0)
+        r = rotated(by_rows, r, false);
+      if (starts[rank - 1] % chips::kTpu7x.lanes != 0 && !lanes_.of(source))
+        r = rotated(by_lanes, r, true);
+      parts.push_back(r);
+    });
+    out.push_back(combined(std::move(parts)));
   });
-  if (whole || lanes_.of(source)) return alias(op, std::move(taken));
-  define_lazily(op, taken.size(), [this, taken, across_lanes](size_t k, int) {
-    return put_together(register_ready(taken[k]), across_lanes);
-  });
+  alias(op, std::move(out));
 }
 
 void RegionSchedule::concatenate(const ir::Op& op) {
   const ir::Type to = op.result()->type;
   const auto d = static_cast<size_t>(op.int_attr("dimension"));
-  bool whole = true;
-  for (const ir::Value* v : op.operands)
-    whole = whole && v->type.shape()[d] % per_register(to, d) == 0 &&
-            held(v).size() == static_cast<size_t>(registers_of(v->type).count());
+  const int64_t per = per_register(to, d);
+  const bool lanes = d + 1 == to.shape().size();
+  // By register of the result: what lies in it.
+  std::vector<std::vector<int>> parts(static_cast<size_t>(registers_of(to).count()));
   const ir::Shape grid = grid_of(to);
-  if (whole) {
-    std::vector<int> out(static_cast<size_t>(registers_of(to).count()));
-    int64_t first = 0;
-    for (const ir::Value* v : op.operands) {
-      size_t k = 0;
-      for_each_place(grid_of(v->type), [&](ir::Shape at) {
-        at[d] += first;
-        out[number_of(grid, at)] = held(v)[k++];
-      });
-      first += grid_of(v->type)[d];
-    }
-    return alias(op, std::move(out));
+  int64_t offset = 0;
+  for (const ir::Value* v : op.operands) {
+    const int64_t length = v->type.shape()[d];
+    const ir::Shape source_grid = grid_of(v->type);
+    const auto n = static_cast<size_t>(registers_of(v->type).count());
+    std::map<int, int> moved;
+    for_each_place(source_grid, [&](const ir::Shape& at) {
+      const int64_t begin = at[d] * per, end = std::min(begin + per, length);
+      int r = register_of(v, number_of(source_grid, at), n);
+      if (offset % per != 0) r = rotated(moved, r, lanes);
+      for (int64_t tile = (offset + begin) / per; tile <= (offset + end - 1) / per; ++tile) {
+        ir::Shape place = at;
+        place[d] = tile;
+        parts[number_of(grid, place)].push_back(r);
+      }
+    });
+    offset += length;
   }
-  const int at = ready(op);
-  std::vector<int> out;
-  for (int64_t k = 0; k < registers_of(to).count(); ++k)
-    out.push_back(put_together(at, d + 1 == to.shape().size()));
-  define(op, out);
+  Held out;
+  for (std::vector<int>& p : parts) out.push_back(combined(std::move(p)));
+  alias(op, std::move(out));
 }
 
 void RegionSchedule::reshape(const ir::Op& op) {

@@ -13,16 +13,26 @@ using ir::OpCode;
 
 const chips::UnitCosts& units() { return chips::tpu7x_unit_costs(); }
 
+// Scalar bundles of the check of one end of a copy.
+int check_bundles(const ir::Value* ref) {
+  const chips::UnitCosts& u = chips::tpu7x_unit_costs();
+  if (ref->type.space() == ir::Space::kVmem) return u.check_vmem;
+  if (ref->type.space() == ir::Space::kSmem) return 0;
+  bool part = false;
+  for (; ref->op && ref->op->info().effect == Effect::kView; ref = ref->op->operands[0])
+    part = part || ref->type.num_elements() != ref->op->operands[0]->type.num_elements();
+  return part ? u.check_hbm_part : u.check_hbm;
+}
+
 // Scalar bundles that start a copy. One that is not contiguous, or goes to another core, needs a
 // descriptor in SMEM; arrays of less than 32 bits are tiled differently in HBM and in VMEM.
-int start_bundles(const ir::Op& op, bool checks) {
+int start_bundles(const ir::Op& op) {
   const chips::UnitCosts& u = chips::tpu7x_unit_costs();
-  const auto& segments = op.ints_attr("operandSegmentSizes");
-  if (segments.size() > 4 && segments[4] > 0) return u.remote_start;
+  if (!op.segment(4).empty()) return u.remote_start;
   const ir::Type type = op.operands[0]->type;
   if (ir::bit_width(type.elem()) == 16 && type.shape().back() > chips::kTpu7x.lanes)
     return u.copy_start_strided;
-  return checks ? u.copy_start : u.copy_start_unchecked;
+  return u.copy_start;
 }
 
 }  // namespace
@@ -35,14 +45,19 @@ RegionSchedule::Held& RegionSchedule::held(const ir::Value* v) {
   const auto [it, fresh] = held_.try_emplace(v);
   if (fresh) {
     const int64_t n = v->type.is_vector() ? registers_of(v->type).count() : 1;
-    it->second.assign(static_cast<size_t>(n), kFromBefore);
+    it->second.assign(static_cast<size_t>(n), is_constant(v) ? kConstant : kFromBefore);
   }
   return it->second;
 }
 
+int RegionSchedule::new_register(std::function<int(int soonest)> make) {
+  registers_.push_back({.ready = 0, .make = std::move(make)});
+  return static_cast<int>(registers_.size()) - 1;
+}
+
 int RegionSchedule::register_of(const ir::Value* v, size_t k, size_t of) {
   const Held& in = held(v);
-  return in.empty() ? kFromBefore : in[k * in.size() / of];
+  return in.empty() ? kConstant : in[k * in.size() / of];
 }
 
 int RegionSchedule::register_ready(int number, int soonest) {
@@ -99,10 +114,8 @@ void RegionSchedule::define_lazily(const ir::Op& op, size_t n,
     if (it != depth_.end()) depth = std::max(depth, it->second);
   }
   Held out;
-  for (size_t k = 0; k < n; ++k) {
-    out.push_back(static_cast<int>(registers_.size()));
-    registers_.push_back({.ready = 0, .make = [make, k](int soonest) { return make(k, soonest); }});
-  }
+  for (size_t k = 0; k < n; ++k)
+    out.push_back(new_register([make, k](int soonest) { return make(k, soonest); }));
   const ir::Value* v = op.result();
   held_[v] = std::move(out);
   if (depth < kDeepest) {
@@ -114,7 +127,7 @@ void RegionSchedule::define_lazily(const ir::Op& op, size_t n,
 }
 
 int RegionSchedule::issue(CostUnit unit, int at) {
-  const int cycle = slots_.place(unit, at);
+  const int cycle = slots_.place(unit, std::max(at, barrier_));
   if (first_vector_ < 0 || cycle < first_vector_) first_vector_ = cycle;
   last_vector_ = std::max(last_vector_, cycle);
   return cycle;
@@ -154,6 +167,8 @@ void RegionSchedule::scalar(const ir::Op& op) {
 
 void RegionSchedule::add(const ir::Op& op) {
   switch (op.code) {
+    case OpCode::kTpuDeviceId:
+      return define(op, {slots_.place(CostUnit::kScalar, 0) + units().device_id_latency});
     case OpCode::kVectorBroadcast:
       return broadcast(op);
     case OpCode::kVectorMultiReduction:
@@ -207,6 +222,8 @@ void RegionSchedule::add(const ir::Op& op) {
     }
     case Effect::kPure:
     case Effect::kPrngState:
+      if (op.code == OpCode::kTpuPrngSetSeed32)
+        end_ = std::max(end_, prng_ = ready(op) + units().prng_seed_latency);
       if (!op.results.empty() && op.result()->type.is_vector()) return elementwise(op);
       return scalar(op);
     case Effect::kAlloc:
@@ -216,27 +233,36 @@ void RegionSchedule::add(const ir::Op& op) {
   }
 }
 
+// A check is arithmetic and a halt; the arithmetic of the first one goes where there is room for
+// it, the halts, the second check and the copy follow each other, and nothing overtakes them.
+int RegionSchedule::start_copy(const ir::Op& op) {
+  int known = ready(op), checks = 0;
+  if (bounds_checks_) {
+    const int first = check_bundles(op.segment(0)[0]), second = check_bundles(op.segment(2)[0]);
+    known = chain(std::max(known, barrier_), std::max(0, first - 1));
+    checks = (first > 0 ? 1 : 0) + second;
+  }
+  // What it reads has been stored, what it overwrites has been read.
+  const int at = std::max({known, cursor_, last_store_ + 1, last_load_ + 1});
+  const int done = chain(at, checks + start_bundles(op));
+  if (bounds_checks_) barrier_ = done;
+  return done;
+}
+
 int RegionSchedule::add_event(const ir::Op& op) {
   const chips::UnitCosts& u = units();
-  int at = std::max(cursor_, ready(op));
-  int bundles = 0;
+  const int at = std::max(cursor_, ready(op));
   switch (op.info().effect) {
-    case Effect::kDmaStart: {
-      // What it reads has been stored, what it overwrites has been read.
-      at = std::max({at, last_store_ + 1, last_load_ + 1});
-      bundles = start_bundles(op, bounds_checks_);
+    case Effect::kDmaStart:
+      cursor_ = start_copy(op);
       break;
-    }
     case Effect::kSignal:
-      at = std::max(at, last_store_ + 1);
-      bundles = op.operands.size() > 2 ? u.signal : 1;
+      cursor_ = chain(std::max(at, last_store_ + 1), op.operands.size() > 2 ? u.signal : 1);
       break;
     default:
-      at = std::max(at, length());
-      bundles = u.wait;
+      cursor_ = chain(std::max(at, length()), u.wait);
       break;
   }
-  cursor_ = chain(at, bundles);
   if (!op.results.empty()) define(op, {cursor_ + u.scalar_load_latency});
   return cursor_;
 }

@@ -68,13 +68,15 @@ class RegionSchedule {
     int ready = 0;
     std::function<int(int soonest)> make;
   };
-  static constexpr int kFromBefore = 0;  // the register of all that was there before the region
+  // Registers that are there from the start: of constants, and of what was made before the region.
+  static constexpr int kConstant = 0, kFromBefore = 1;
   struct Box {  // the part of a memory that an access touches; empty bounds: any
     std::vector<std::pair<int64_t, int64_t>> bounds;
     int cycle = 0;
   };
   static bool is_constant(const ir::Value* v);
   Held& held(const ir::Value* v);
+  int new_register(std::function<int(int soonest)> make);
   // The register that stands for the k-th of `of` that the vector is seen as.
   int register_of(const ir::Value* v, size_t k, size_t of);
   // When it is there, made if need be. `soonest`: it is not wanted before.
@@ -107,6 +109,8 @@ class RegionSchedule {
   void reshape(const ir::Op& op);
   void rotate(const ir::Op& op);
   int put_together(int at, bool across_lanes);  // a register from parts of others
+  int rotated(std::map<int, int>& done, int number, bool across_lanes);
+  int combined(std::vector<int> parts);
   void gather(const ir::Op& op);
   void extract(const ir::Op& op);
   void matmul(const ir::Op& op);
@@ -114,10 +118,11 @@ class RegionSchedule {
   void multiply(const ir::Op& op);
   void pop(const ir::Op& op);
 
+  int start_copy(const ir::Op& op);
   int issue(CostUnit unit, int at);  // of a vector unit
   int issue_all(const chips::OpCost& cost, int64_t k, int at);
   int chain(int at, int bundles);  // scalar bundles one after the other; the cycle behind them
-  int lane_reduce(const std::vector<int>& registers);
+  int lane_reduce(const std::vector<int>& registers, bool integer = false);
   void push(int mxu, const ir::Value* weights, const std::vector<int64_t>& which);
   int push_register(int mxu, int at);
   int multiply_rows(int mxu, int64_t rows, int at);
@@ -130,7 +135,7 @@ class RegionSchedule {
   const Constants& constants_;
   BundleSlots slots_;
   std::array<MxuState, 2> mxus_{};
-  std::vector<Register> registers_ = {{}};
+  std::vector<Register> registers_ = {{}, {}};
   std::unordered_map<const ir::Value*, Held> held_;
   std::vector<const ir::Op*> unmeasured_;
   std::vector<const ir::Value*> lazy_;  // values that may have registers still to be made
@@ -138,6 +143,8 @@ class RegionSchedule {
   std::unordered_map<const ir::Value*, std::vector<Box>> stores_;
   std::unordered_map<int64_t, int> accumulators_;  // mxu * 1000 + number: last rows in
   int last_load_ = 0, last_store_ = 0, cursor_ = 0, end_ = 0;
+  int barrier_ = 0;  // no vector operation that is added from now on comes before
+  int prng_ = 0;     // the random number generator has its seed
   int first_vector_ = -1, last_vector_ = -1;
   std::vector<std::pair<int, int>> mxu_spans_;
 };

@@ -29,7 +29,7 @@ void RegionSchedule::elementwise(const ir::Op& op) {
   // A cost is per register of the wider side: a cast to bf16 packs two into one.
   size_t wide = n;
   for (const ir::Value* v : op.operands) wide = std::max(wide, held(v).size());
-  if (constants_.known(op.result())) return alias(op, Held(n, kFromBefore));
+  if (constants_.known(op.result())) return alias(op, Held(n, kConstant));
   const bool free = cost.valu + cost.eup + cost.xlu == 0;
   if (free && op.operands.size() == 1 && held(op.operands[0]).size() == n)
     return alias(op, held(op.operands[0]));
@@ -37,7 +37,7 @@ void RegionSchedule::elementwise(const ir::Op& op) {
   define_lazily(op, n, [this, &op, cost = cost, n, wide](size_t k, int) {
     int done = 0;
     for (size_t w = k * wide / n; w < (k + 1) * wide / n; ++w) {
-      int at = 0;
+      int at = op.info().effect == Effect::kPrngState ? prng_ : 0;
       for (const ir::Value* v : op.operands) at = std::max(at, register_ready(v, w, wide));
       done = std::max(done, issue_all(cost, static_cast<int64_t>(w), at));
     }
@@ -50,12 +50,17 @@ void RegionSchedule::select(const ir::Op& op) {
   const ir::Value *mask = op.operands[0], *yes = op.operands[1], *no = op.operands[2];
   const ir::Type type = op.result()->type;
   const auto n = static_cast<size_t>(registers_of(type).count());
-  define_lazily(op, n, [this, mask, yes, no, type, n](size_t k, int soonest) {
+  Held out;
+  for (size_t k = 0; k < n; ++k) {
+    const int if_true = register_of(yes, k, n), if_false = register_of(no, k, n);
     const std::optional<bool> decided = constants_.decides(mask, type, k);
-    if (decided) return register_ready(*decided ? yes : no, k, n, soonest);
-    const int at = std::max(register_ready(yes, k, n), register_ready(no, k, n));
-    return issue(CostUnit::kValu, at) + 1;
-  });
+    out.push_back(
+        decided ? (*decided ? if_true : if_false) : new_register([this, if_true, if_false](int) {
+          const int at = std::max(register_ready(if_true), register_ready(if_false));
+          return issue(CostUnit::kValu, at) + 1;
+        }));
+  }
+  alias(op, std::move(out));
 }
 
 // The instructions of one register, the k-th, from cycle `at` on: those of a long operation (a sine
@@ -146,7 +151,7 @@ void RegionSchedule::broadcast(const ir::Op& op) {
   const ir::Value* source = op.operands[0];
   const Registers to = registers_of(op.result()->type), from = registers_of(source->type);
   const auto n = static_cast<size_t>(to.count());
-  if (is_constant(source) || constants_.known(source)) return alias(op, Held(n, kFromBefore));
+  if (is_constant(source) || constants_.known(source)) return alias(op, Held(n, kConstant));
   if (!source->type.is_vector()) {
     // One register holds the scalar for all of them.
     define_lazily(
@@ -175,8 +180,9 @@ void RegionSchedule::broadcast(const ir::Op& op) {
   alias(op, std::move(out));
 }
 
-// One register of partial results, then once across its lanes.
-int RegionSchedule::lane_reduce(const std::vector<int>& registers) {
+// One register of partial results, then once across its lanes. The XLU reduces floats: the least or
+// largest integer is found in its upper half first, then among those that have it in the lower.
+int RegionSchedule::lane_reduce(const std::vector<int>& registers, bool integer) {
   // A tree: the registers of a row come one after another anyway.
   std::vector<int> level = registers;
   while (level.size() > 1) {
@@ -187,7 +193,16 @@ int RegionSchedule::lane_reduce(const std::vector<int>& registers) {
     if (level.size() % 2) next.push_back(level.back());
     level = std::move(next);
   }
-  return issue(CostUnit::kXlu, level[0]) + units().lane_reduce_latency;
+  int at = level[0];
+  if (integer) {
+    for (int k = 0; k < 2; ++k) at = issue(CostUnit::kValu, at) + units().valu_latency;
+    at = issue(CostUnit::kXlu, at) + units().lane_reduce_latency;
+    for (int k = 0; k < 2; ++k) at = issue(CostUnit::kValu, at) + 1;
+  }
+  at = issue(CostUnit::kXlu, at) + units().lane_reduce_latency;
+  if (integer)
+    for (int k = 0; k < 2; ++k) at = issue(CostUnit::kValu, at) + units().valu_latency;
+  return at;
 }
 
 void RegionSchedule::reduce(const ir::Op& op) {
@@ -215,7 +230,7 @@ void RegionSchedule::reduce(const ir::Op& op) {
               parts.push_back(at(o2, r2, c2));
         int t = 0;
         if (lanes) {
-          t = lane_reduce(parts);
+          t = lane_reduce(parts, !ir::is_float(source->type.elem()));
         } else {
           t = parts[0];
           for (size_t k = 1; k < parts.size(); ++k)

@@ -154,13 +154,15 @@ class Cutter {
   }
 
   // What the compiler puts around the body: tables come to SMEM and semaphores to zero before it,
-  // results in VMEM leave and semaphores are looked at behind it.
+  // results in VMEM leave and semaphores are looked at behind it. A table of one element is an
+  // argument like any scalar.
   int entry() const {
     const chips::UnitCosts& u = chips::tpu7x_unit_costs();
     int bundles = static_cast<int>(scratch_semaphores());
     for (const emulate::Argument& a : kernel_.arguments)
-      if (a.tensor >= 0 && !a.is_window && a.type.is_memref() && a.type.space() == ir::Space::kSmem)
-        bundles += u.copy_start + u.wait;
+      if (a.tensor >= 0 && !a.is_window && a.type.is_memref() &&
+          a.type.space() == ir::Space::kSmem && a.type.num_elements() > 1)
+        bundles += checked(u.check_vmem) + u.copy_start + u.wait;
     return bundles;
   }
   int exit() const {
@@ -168,11 +170,13 @@ class Cutter {
     int bundles = kernel_.call.semaphore_checks
                       ? static_cast<int>(scratch_semaphores()) * u.semaphore_check
                       : 0;
+    // The arithmetic of the first check is done by then.
     for (const emulate::Argument& a : kernel_.arguments)
       if (a.role == emulate::Argument::Role::kOutput && !a.in_place())
-        bundles += (kernel_.call.bounds_checks ? u.copy_start : u.copy_start_unchecked) + u.wait;
+        bundles += checked(1 + u.check_hbm) + u.copy_start + u.wait;
     return bundles;
   }
+  int checked(int bundles) const { return kernel_.call.bounds_checks ? bundles : 0; }
   int64_t scratch_semaphores() const {
     int64_t n = 0;
     for (const emulate::Argument& a : kernel_.arguments)
@@ -202,14 +206,12 @@ class Cutter {
     }
   }
 
-  // A short branch without vectors is executed under a predicate instead.
+  // A short branch is executed under a predicate instead.
   bool predicated(const Instr& in, size_t k) const {
     int operations = 0;
     for (size_t j = k + 1; j < static_cast<size_t>(in.target); ++j) {
       if (code_[j].kind != Kind::kOp) continue;
       if (may_wait(code_[j]) || ++operations > 16) return false;
-      const bool vector = !code_[j].op->results.empty() && code_[j].op->result()->type.is_vector();
-      if (vector) return false;
     }
     return true;
   }

@@ -30,6 +30,18 @@ TEST(BundleSlots, TheTwoXlusTakeTurnsEveryFourCycles) {
   EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 4);
 }
 
+TEST(BundleSlots, AnXluTakesAnOperationInAGapThatIsWideEnough) {
+  BundleSlots slots;
+  for (int k = 0; k < 2; ++k) {
+    EXPECT_EQ(slots.place(CostUnit::kXlu, 10), 10);
+    EXPECT_EQ(slots.place(CostUnit::kXlu, 17), 17);
+  }
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 0);
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 11), 21);  // between 14 and 17 there is no room
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 3), 3);    // the other unit
+  EXPECT_EQ(slots.place(CostUnit::kXlu, 3), 4);
+}
+
 // The cycles of a kernel without any event.
 double cycles(const std::function<void(Kernel&)>& body) {
   Kernel k("region");
