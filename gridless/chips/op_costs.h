@@ -49,9 +49,10 @@ struct UnitCosts {
   int mxu_push_to_multiply;  // last push to the first row
   int mxu_latency;           // row in to row out
   int branch_delay;          // bundles behind a branch that are executed in any case
-  // Scalar bundles of starting a copy: contiguous; strided; to another core. Of the compiler's
-  // run-time check of one end of it: a part of an array in HBM, a whole one, anything in VMEM.
-  int copy_start, copy_start_strided, remote_start;
+  // Scalar bundles of starting a copy: contiguous; strided, in one row of tiles and in general; to
+  // another core. Of the compiler's run-time check of one end of it: a part of an array in HBM, a
+  // whole one, anything in VMEM.
+  int copy_start, copy_start_strided_row, copy_start_strided, remote_start;
   int check_hbm_part, check_hbm, check_vmem;
   int wait, signal;  // of a wait, of a signal to another core
   int device_id_latency;

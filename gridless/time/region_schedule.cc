@@ -13,6 +13,9 @@ using ir::OpCode;
 
 const chips::UnitCosts& units() { return chips::tpu7x_unit_costs(); }
 
+// Bundles from a buffer's place to an address.
+constexpr int kAddress = 2;
+
 // Scalar bundles of the check of one end of a copy.
 int check_bundles(const ir::Value* ref) {
   const chips::UnitCosts& u = chips::tpu7x_unit_costs();
@@ -30,9 +33,11 @@ int start_bundles(const ir::Op& op) {
   const chips::UnitCosts& u = chips::tpu7x_unit_costs();
   if (!op.segment(4).empty()) return u.remote_start;
   const ir::Type type = op.operands[0]->type;
-  if (ir::bit_width(type.elem()) == 16 && type.shape().back() > chips::kTpu7x.lanes)
-    return u.copy_start_strided;
-  return u.copy_start;
+  const ir::Shape& shape = type.shape();
+  if (ir::bit_width(type.elem()) != 16 || shape.back() <= chips::kTpu7x.lanes) return u.copy_start;
+  const bool one_row_of_tiles =
+      shape.size() < 2 || shape[shape.size() - 2] <= register_rows(type.elem());
+  return one_row_of_tiles ? u.copy_start_strided_row : u.copy_start_strided;
 }
 
 }  // namespace
@@ -127,7 +132,7 @@ void RegionSchedule::define_lazily(const ir::Op& op, size_t n,
 }
 
 int RegionSchedule::issue(CostUnit unit, int at) {
-  const int cycle = slots_.place(unit, std::max(at, barrier_));
+  const int cycle = slots_.place(unit, at);
   if (first_vector_ < 0 || cycle < first_vector_) first_vector_ = cycle;
   last_vector_ = std::max(last_vector_, cycle);
   return cycle;
@@ -169,6 +174,10 @@ void RegionSchedule::add(const ir::Op& op) {
   switch (op.code) {
     case OpCode::kTpuDeviceId:
       return define(op, {slots_.place(CostUnit::kScalar, 0) + units().device_id_latency});
+    case OpCode::kTpuRegion:  // its operations have been added
+      for (size_t k = 0; k < op.results.size(); ++k)
+        held_[op.result(k)] = held(op.body().ops.back()->operands[k]);
+      return;
     case OpCode::kVectorBroadcast:
       return broadcast(op);
     case OpCode::kVectorMultiReduction:
@@ -233,20 +242,38 @@ void RegionSchedule::add(const ir::Op& op) {
   }
 }
 
-// A check is arithmetic and a halt; the arithmetic of the first one goes where there is room for
-// it, the halts, the second check and the copy follow each other, and nothing overtakes them.
+void RegionSchedule::add_table_copy() {
+  const chips::UnitCosts& u = units();
+  cursor_ = bounds_checks_ ? checked_copy(cursor_ + kAddress, cursor_, u.check_vmem, 0)
+                           : chain(cursor_, u.copy_start);
+  cursor_ = chain(cursor_, u.wait + 2);  // two fences
+}
+
 int RegionSchedule::start_copy(const ir::Op& op) {
-  int known = ready(op), checks = 0;
-  if (bounds_checks_) {
-    const int first = check_bundles(op.segment(0)[0]), second = check_bundles(op.segment(2)[0]);
-    known = chain(std::max(known, barrier_), std::max(0, first - 1));
-    checks = (first > 0 ? 1 : 0) + second;
-  }
+  const int start = start_bundles(op);
   // What it reads has been stored, what it overwrites has been read.
-  const int at = std::max({known, cursor_, last_store_ + 1, last_load_ + 1});
-  const int done = chain(at, checks + start_bundles(op));
-  if (bounds_checks_) barrier_ = done;
-  return done;
+  const int after = std::max({cursor_, last_store_ + 1, last_load_ + 1});
+  // Copies that need a descriptor are not checked.
+  if (!bounds_checks_ || start > units().copy_start)
+    return chain(std::max(after, ready(op)), start);
+  return checked_copy(ready(op), after, check_bundles(op.segment(0)[0]),
+                      check_bundles(op.segment(2)[0]));
+}
+
+// A check is arithmetic and a halt; the arithmetic of the first one goes where there is room for
+// it, the halts, the second check and the copy follow each other, and no access to memory overtakes
+// them.
+int RegionSchedule::checked_copy(int known, int after, int first, int second) {
+  known = chain(std::max(known, barrier_), std::max(0, first - 1));
+  barrier_ = chain(std::max(known, after), (first > 0 ? 1 : 0) + second + units().copy_start);
+  return barrier_;
+}
+
+void RegionSchedule::add_result_copy() {
+  const chips::UnitCosts& u = units();
+  cursor_ = bounds_checks_ ? checked_copy(kAddress, length(), u.check_vmem, u.check_hbm)
+                           : chain(length(), u.copy_start);
+  cursor_ = chain(cursor_, u.wait + 1);  // and its semaphore is given back
 }
 
 int RegionSchedule::add_event(const ir::Op& op) {
@@ -268,7 +295,7 @@ int RegionSchedule::add_event(const ir::Op& op) {
 }
 
 void RegionSchedule::end_with_branch(const ir::Value* condition) {
-  const int known = condition ? ready(condition) : chain(0, 2);
+  const int known = std::max(barrier_ + 1, condition ? ready(condition) : chain(0, 2));
   end_ = std::max(end_, known + 1 + units().branch_delay);
 }
 

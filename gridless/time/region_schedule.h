@@ -45,6 +45,10 @@ class RegionSchedule {
   int add_event(const ir::Op& op);
   // Scalar bundles that no operation stands for, behind what has been added.
   void add_scalar(int bundles) { cursor_ = chain(length(), bundles); }
+  // What the compiler puts around the body: a table comes to SMEM before anything else; a result in
+  // VMEM leaves behind all that has been added.
+  void add_table_copy();
+  void add_result_copy();
   // The region ends with a branch on `condition` (null: a loop's own counter).
   void end_with_branch(const ir::Value* condition);
 
@@ -119,6 +123,7 @@ class RegionSchedule {
   void pop(const ir::Op& op);
 
   int start_copy(const ir::Op& op);
+  int checked_copy(int known, int after, int first, int second);
   int issue(CostUnit unit, int at);  // of a vector unit
   int issue_all(const chips::OpCost& cost, int64_t k, int at);
   int chain(int at, int bundles);  // scalar bundles one after the other; the cycle behind them
@@ -143,7 +148,7 @@ class RegionSchedule {
   std::unordered_map<const ir::Value*, std::vector<Box>> stores_;
   std::unordered_map<int64_t, int> accumulators_;  // mxu * 1000 + number: last rows in
   int last_load_ = 0, last_store_ = 0, cursor_ = 0, end_ = 0;
-  int barrier_ = 0;  // no vector operation that is added from now on comes before
+  int barrier_ = 0;  // no access to memory that is added from now on comes before
   int prng_ = 0;     // the random number generator has its seed
   int first_vector_ = -1, last_vector_ = -1;
   std::vector<std::pair<int, int>> mxu_spans_;

@@ -89,7 +89,7 @@ void RegionSchedule::load(const ir::Op& op) {
   Box box;
   const size_t indices = segmented ? 1 : op.operands.size() - 1;
   const ir::Value* base = box_of(op.operands[0], op, 1, type.shape(), box);
-  int at = ready(op.operands[0]);
+  int at = std::max(barrier_, ready(op.operands[0]));
   for (size_t k = 1; k < 1 + indices && k < op.operands.size(); ++k)
     at = std::max(at, ready(op.operands[k]));
   for (const Box& s : stores_[base])
@@ -106,7 +106,7 @@ void RegionSchedule::store(const ir::Op& op) {
   const ir::Value* value = op.operands[0];
   Box box;
   const ir::Value* base = box_of(op.operands[1], op, 2, value->type.shape(), box);
-  int address = ready(op.operands[1]);
+  int address = std::max(barrier_, ready(op.operands[1]));
   for (size_t k = 2; k < op.operands.size(); ++k)
     address = std::max(address, ready(op.operands[k]));
   const bool adds = op.bool_attr_or("add", false);

@@ -69,7 +69,7 @@ class Cutter {
     Region region;
     std::vector<std::pair<size_t, int>> stretches = {{first, 0}};  // start, cycle
     std::vector<std::pair<size_t, double>> delays;
-    if (first == 0) schedule.add_scalar(entry());
+    if (first == 0) entry(schedule);
     size_t k = first;
     for (bool ends = false; !ends && k < code_.size(); ++k) {
       if (k > first && is_target_[k]) break;
@@ -93,7 +93,10 @@ class Cutter {
         region.vector = region.vector || on_vectors(*in.op);
       } else {
         ends = branch(in, k, schedule);
-        if (in.kind == Kind::kReturn) schedule.add_scalar(exit());
+        if (in.kind == Kind::kReturn) {
+          schedule.finish(wanted(first, k + 1));
+          exit(schedule);
+        }
       }
     }
     schedule.finish(wanted(first, k));
@@ -156,27 +159,20 @@ class Cutter {
   // What the compiler puts around the body: tables come to SMEM and semaphores to zero before it,
   // results in VMEM leave and semaphores are looked at behind it. A table of one element is an
   // argument like any scalar.
-  int entry() const {
-    const chips::UnitCosts& u = chips::tpu7x_unit_costs();
-    int bundles = static_cast<int>(scratch_semaphores());
+  void entry(RegionSchedule& schedule) const {
+    schedule.add_scalar(static_cast<int>(scratch_semaphores()));
     for (const emulate::Argument& a : kernel_.arguments)
       if (a.tensor >= 0 && !a.is_window && a.type.is_memref() &&
           a.type.space() == ir::Space::kSmem && a.type.num_elements() > 1)
-        bundles += checked(u.check_vmem) + u.copy_start + u.wait;
-    return bundles;
+        schedule.add_table_copy();
   }
-  int exit() const {
+  void exit(RegionSchedule& schedule) const {
     const chips::UnitCosts& u = chips::tpu7x_unit_costs();
-    int bundles = kernel_.call.semaphore_checks
-                      ? static_cast<int>(scratch_semaphores()) * u.semaphore_check
-                      : 0;
-    // The arithmetic of the first check is done by then.
     for (const emulate::Argument& a : kernel_.arguments)
-      if (a.role == emulate::Argument::Role::kOutput && !a.in_place())
-        bundles += checked(1 + u.check_hbm) + u.copy_start + u.wait;
-    return bundles;
+      if (a.role == emulate::Argument::Role::kOutput && !a.in_place()) schedule.add_result_copy();
+    if (kernel_.call.semaphore_checks)
+      schedule.add_scalar(static_cast<int>(scratch_semaphores()) * u.semaphore_check);
   }
-  int checked(int bundles) const { return kernel_.call.bounds_checks ? bundles : 0; }
   int64_t scratch_semaphores() const {
     int64_t n = 0;
     for (const emulate::Argument& a : kernel_.arguments)
