@@ -351,6 +351,9 @@ void StepRunner::truncate(int64_t slot, int64_t position) {
 
 const models::LlamaConfig& StepRunner::config() const { return impl_->config; }
 const RunnerOptions& StepRunner::options() const { return impl_->options; }
+StepLimits StepRunner::limits() const {
+  return {impl_->config.vocab, impl_->options.context, impl_->options.max_rows};
+}
 models::LlamaFormats StepRunner::formats() const { return impl_->formats; }
 
 int64_t StepRunner::weight_bytes() const {

@@ -19,6 +19,7 @@
 #include "gridless/base/cpu_features.h"
 #include "gridless/base/error.h"
 #include "gridless/cpu/engine.h"
+#include "gridless/decode/step_model.h"
 #include "gridless/models/llama/weights.h"
 
 namespace gridless::decode {
@@ -36,19 +37,13 @@ struct RunnerOptions {
   int64_t max_rows = 64;                  // largest launch
 };
 
-struct Row {
-  int32_t token = 0;
-  int32_t slot = 0;
-  int32_t position = 0;
-};
-
 // A candidate for the next token.
 struct Candidate {
   int32_t id = 0;
   float logit = 0;
 };
 
-class StepRunner {
+class StepRunner final : public StepModel {
  public:
   // Loads and packs; `progress` is called with the fraction done, from 0 to 1.
   static Result<std::unique_ptr<StepRunner>> load(
@@ -58,31 +53,25 @@ class StepRunner {
   // promised.
   static Result<std::unique_ptr<StepRunner>> random(const models::LlamaConfig& config,
                                                     const RunnerOptions& options);
-  ~StepRunner();
+  ~StepRunner() override;
 
-  // One launch of rows.size() <= max_rows rows. Positions of a slot must continue what it holds, or
-  // overwrite its tail. Errors: context or page table exceeded, a fault of the engine.
-  Result<void> step(std::span<const Row> rows);
+  StepLimits limits() const override;
 
-  // The same on the CPU engine with the times of all its steps.
+  Result<void> step(std::span<const Row> rows) override;
+
+  // A step on the CPU engine with the times of all its steps.
   Result<std::vector<cpu::TraceEvent>> step_traced(std::span<const Row> rows);
 
-  // Of the last launch.
-  int32_t argmax(int64_t row) const;
-  std::vector<Candidate> candidates(int64_t row) const;  // descending
-  void logits(int64_t row, std::span<float> out) const;  // vocab entries
-  // An error where a logit of the row is NaN or infinite: no token can be chosen from them.
-  Result<void> check_logits(int64_t row) const;
-
-  // Forgets the tokens of a slot from `position` on and frees their pages.
-  void truncate(int64_t slot, int64_t position);
+  int32_t argmax(int64_t row) const override;
+  std::vector<Candidate> candidates(int64_t row) const;  // of the last launch, descending
+  void logits(int64_t row, std::span<float> out) const override;
+  Result<void> check_logits(int64_t row) const override;
+  void truncate(int64_t slot, int64_t position) override;
 
   const models::LlamaConfig& config() const;
   const RunnerOptions& options() const;
   models::LlamaFormats formats() const;
-  // Bytes of weights and state that one launch with one row at `position` reads, all cores
-  // together.
-  int64_t bytes_per_step(int64_t position) const;
+  int64_t bytes_per_step(int64_t position) const override;
   int64_t weight_bytes() const;
 
  private:

@@ -11,13 +11,15 @@
 #include <nlohmann/json.hpp>
 
 #include "gridless/base/mapped_file.h"
+#include "gridless/decode/ngram_draft.h"
+#include "gridless/decode/runner.h"
 #include "gridless/text/text_model.h"
 #include "gridless/text/utf8.h"
+#include "tests/decode/fake_model.h"
 
 namespace gridless::decode {
 namespace {
 
-using Ids = std::vector<int32_t>;
 using ::testing::HasSubstr;
 
 std::string data(const std::string& name) { return std::string(GRIDLESS_TEST_DATA) + "/" + name; }
@@ -61,6 +63,25 @@ TEST_P(GeneratorGolden, GreedyIdsOneSequenceAfterAnother) {
     EXPECT_GT(out->ttft_ms, 0);
     EXPECT_GT(out->tpot_ms, 0);
     EXPECT_GT(out->bytes_per_step, static_cast<double>(runner->weight_bytes()));
+  }
+}
+
+// Greedy ids of these random models run into repetitions, so that drafts are accepted, too.
+TEST_P(GeneratorGolden, DraftsChangeNothing) {
+  const auto& [model, cores] = GetParam();
+  const auto runner = load(model, {.cores = cores, .threads = std::min(cores, 2)});
+  Generator generator(*runner, std::nullopt, {});
+  for (const Sequence& s : goldens(model)) {
+    for (const int64_t count : {1, 2, 6, 15}) {
+      NgramDraft draft(2);
+      const auto out =
+          generator.generate(s.prompt, {.max_tokens = static_cast<int64_t>(s.greedy.size()),
+                                        .draft = &draft,
+                                        .draft_tokens = count,
+                                        .adapt_draft = false});
+      ASSERT_TRUE(out.has_value()) << out.error().message;
+      EXPECT_EQ(out->tokens, s.greedy);
+    }
   }
 }
 
@@ -241,6 +262,21 @@ TEST_F(GeneratorOnTiny, TextStreamsInWholeCodePointsAndStopStringsCutIt) {
   EXPECT_EQ(streamed, cut->text);
   EXPECT_EQ(cut->finish, FinishReason::kStop);
   EXPECT_LT(cut->tokens.size(), whole->tokens.size());
+  // The same in the middle of a draft, which is right to the end.
+  FakeDraft draft([&](const Ids& text, int64_t count) {
+    const auto made = std::span(whole->tokens).subspan(text.size() - golden_.prompt.size());
+    const auto next = made.first(std::min(made.size(), static_cast<size_t>(count)));
+    return Ids(next.begin(), next.end());
+  });
+  options.draft = &draft;
+  options.adapt_draft = false;
+  streamed.clear();
+  const auto drafted = generator.generate(golden_.prompt, options);
+  ASSERT_TRUE(drafted.has_value());
+  EXPECT_GT(drafted->draft->proposed, drafted->draft->accepted);
+  EXPECT_EQ(drafted->tokens, cut->tokens);
+  EXPECT_EQ(drafted->text, cut->text);
+  EXPECT_EQ(streamed, cut->text);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "gridless/base/numerics.h"
 #include "gridless/decode/end_tokens.h"
 #include "gridless/decode/generator.h"
+#include "gridless/decode/ngram_draft.h"
+#include "gridless/decode/runner.h"
 #include "gridless/models/registry.h"
 #include "gridless/text/text_model.h"
 #include "gridless/weights/safetensors.h"
@@ -233,6 +235,26 @@ TEST_P(SmolLm2Answers, GreedyTextUpToTheFirstUnclearToken) {
     }
   }
   fmt::print("{}: {} of 12 answers equal to the end\n", GetParam().name, whole);
+}
+
+// With the cost model at work, so the lengths of drafts differ from run to run.
+TEST_P(SmolLm2Answers, DraftsChangeNothing) {
+  decode::Generator generator(*runner_, tokenizer_, eos_);
+  decode::NgramDraft draft;
+  int64_t accepted = 0, runs = 0;
+  for (const Case& c : cases()) {
+    // Greedy and sampled by turns.
+    decode::GenerateOptions options{.max_tokens = 40,
+                                    .sampler = {.temperature = ++runs % 2 == 0 ? 0.8 : 0.0}};
+    const auto plain = generator.generate(c.prompt, options);
+    options.draft = &draft;
+    const auto drafted = generator.generate(c.prompt, options);
+    ASSERT_TRUE(plain && drafted);
+    EXPECT_EQ(drafted->tokens, plain->tokens) << c.text;
+    EXPECT_EQ(drafted->text, plain->text);
+    accepted += drafted->draft->accepted;
+  }
+  EXPECT_GT(accepted, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(File, SmolLm2Answers, ::testing::Values(Variant{"q4", std::nullopt, 1}),

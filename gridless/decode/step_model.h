@@ -1,0 +1,53 @@
+// StepModel: what a decode loop needs of a model: launches of rows, and what they predict.
+//
+// Launch contract: docs/launch_contract.md. StepRunner is the real one; loops are tested on others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "gridless/base/error.h"
+
+namespace gridless::decode {
+
+struct Row {
+  int32_t token = 0;
+  int32_t slot = 0;
+  int32_t position = 0;
+};
+
+// What a launch may hold.
+struct StepLimits {
+  int64_t vocab = 0;
+  int64_t context = 0;   // positions of a sequence
+  int64_t max_rows = 0;  // of a launch
+};
+
+class StepModel {
+ public:
+  StepModel() = default;
+  StepModel(const StepModel&) = delete;
+  StepModel& operator=(const StepModel&) = delete;
+  virtual ~StepModel() = default;
+
+  virtual StepLimits limits() const = 0;
+
+  // One launch of rows.size() <= max_rows rows. Positions of a slot must continue what it holds, or
+  // overwrite its tail. Errors: context or page table exceeded, a fault of the engine.
+  virtual Result<void> step(std::span<const Row> rows) = 0;
+
+  // Of the last launch.
+  virtual int32_t argmax(int64_t row) const = 0;
+  virtual void logits(int64_t row, std::span<float> out) const = 0;  // vocab entries
+  // An error where a logit of the row is NaN or infinite: no token can be chosen from them.
+  virtual Result<void> check_logits(int64_t row) const = 0;
+
+  // Forgets the tokens of a slot from `position` on and frees their pages.
+  virtual void truncate(int64_t slot, int64_t position) = 0;
+
+  // Bytes of weights and state that one launch with one row at `position` reads, all cores
+  // together.
+  virtual int64_t bytes_per_step(int64_t position) const = 0;
+};
+
+}  // namespace gridless::decode
