@@ -11,10 +11,11 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/bench_draft.h"
+#include "apps/bench_figures.h"
 #include "apps/commands.h"
 #include "apps/common.h"
 #include "apps/model_options.h"
@@ -70,10 +71,6 @@ Result<void> check_context(const Arguments& a, const models::LlamaConfig& config
       config.context);
 }
 
-std::string counted(int64_t n, std::string_view what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
 // Shapes without weights get random ones: decoding costs the same.
 Result<std::unique_ptr<StepRunner>> load(const Arguments& a, int64_t slots, int64_t context) {
   constexpr std::string_view kSynthetic = "synthetic:";
@@ -121,12 +118,6 @@ Result<void> prefill(StepRunner& runner, int64_t slot, int64_t tokens) {
   return {};
 }
 
-double cpu_ms() {
-  timespec t{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) / 1e6;
-}
-
 struct Times {
   std::vector<double> wall_ms, cpu_ms;  // per step
 
@@ -142,11 +133,6 @@ struct Times {
     return {};
   }
 };
-
-double median(std::vector<double> v) {
-  std::ranges::sort(v);
-  return (v[(v.size() - 1) / 2] + v[v.size() / 2]) / 2;
-}
 
 std::string format_name(const StepRunner& runner) {
   const models::LlamaFormats f = runner.formats();
@@ -311,6 +297,7 @@ void add_bench(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(int64_t{1}, int64_t{1000}));
   set_examples(prefill, {"gridless bench prefill smollm2 --context 512",
                          "gridless bench prefill model.gguf --threads 1 --json"});
+  add_bench_draft(*bench, exit_code);
 }
 
 }  // namespace gridless::apps

@@ -25,7 +25,7 @@ constexpr int64_t kDefaultContext = 8192;
 struct Arguments {
   ModelOptions model;
   decode::GenerateOptions generate{.max_tokens = 1024};
-  std::string system;
+  std::string draft, system;
 };
 
 // Lines of standard input; with a prompt when a person types them.
@@ -98,9 +98,13 @@ class Conversation {
     std::fflush(stdout);
     messages_.push_back({{"role", "assistant"}, {"content", generation->text}});
     if (::isatty(STDERR_FILENO) == 1) {
-      fmt::print(stderr, "({} tokens, {} of {} read anew, TTFT {:.0f} ms, {:.1f} tokens/s{})\n",
+      fmt::print(stderr, "({} tokens, {} of {} read anew, TTFT {:.0f} ms, {:.1f} tokens/s{}{})\n",
                  generation->tokens.size(), generation->prompt_tokens - generation->reused_tokens,
                  generation->prompt_tokens, generation->ttft_ms, generation->tokens_per_second(),
+                 generation->draft
+                     ? fmt::format(", {:.2f} drafts accepted in each of {} rounds",
+                                   generation->draft->mean_accepted(), generation->draft->rounds)
+                     : "",
                  generation->finish == decode::FinishReason::kStop
                      ? ""
                      : fmt::format("; ended by {}", decode::name(generation->finish)));
@@ -131,8 +135,10 @@ class Conversation {
   nlohmann::ordered_json messages_;
 };
 
-Result<void> chat(const Arguments& a) {
+Result<void> chat(Arguments& a) {
   TRY_VOID(a.generate.sampler.check());
+  TRY(const std::unique_ptr<decode::Draft> draft, make_draft(a.draft));
+  a.generate.draft = draft.get();
   TRY(const OpenModel model, open_model(a.model));
   TRY_VOID(model.require_tokenizer());
   TRY(decode::RunnerOptions options, runner_options(a.model, model.config.vocab, model.native));
@@ -173,6 +179,7 @@ void add_chat(CLI::App& app, int& exit_code) {
   command->add_option("--max-tokens", a->generate.max_tokens, "Tokens of one answer at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
   add_sampler_options(command, a->generate.sampler);
+  add_draft_options(command, a->draft, a->generate);
   set_examples(command, {"gridless chat smollm2", "gridless chat model.gguf --temperature 0.7"});
   command->callback([a, &exit_code] {
     const Result<void> done = chat(*a);

@@ -5,6 +5,7 @@
 #include "apps/common.h"
 #include "gridless/base/processors.h"
 #include "gridless/decode/end_tokens.h"
+#include "gridless/decode/ngram_draft.h"
 #include "gridless/models/registry.h"
 
 namespace gridless::apps {
@@ -45,6 +46,35 @@ void add_sampler_options(CLI::App* command, decode::SamplerOptions& o) {
   command->add_option("--seed", o.seed, "Of the random draws: the same seed, the same answer");
 }
 
+void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOptions& o) {
+  CLI::Option* draft =
+      command->add_option("--draft", name,
+                          "Verify several guesses per launch: 'ngram' takes them from the text so "
+                          "far. The answer stays "
+                          "the same, and comes sooner where the text repeats itself");
+  CLI::Option* tokens =
+      command
+          ->add_option("--draft-tokens", o.draft_tokens,
+                       "Guesses per launch at most; fewer where they have not been worth it")
+          ->check(CLI::Range(int64_t{1}, int64_t{63}));
+  if (name.empty()) tokens->needs(draft);
+}
+
+Result<std::unique_ptr<decode::Draft>> make_draft(const std::string& name) {
+  if (name.empty()) return nullptr;
+  if (name == "ngram") return std::make_unique<decode::NgramDraft>();
+  return input_error("--draft '{}': give ngram; draft models are not available yet", name);
+}
+
+nlohmann::json draft_json(const decode::Generation& g) {
+  if (!g.draft) return nullptr;
+  return {{"proposed", g.draft->proposed},
+          {"accepted", g.draft->accepted},
+          {"rounds", g.draft->rounds},
+          {"mean_accepted", g.draft->mean_accepted()},
+          {"launches", g.steps}};
+}
+
 namespace {
 
 Result<std::optional<weights::Format>> parse_format(const std::string& name,
@@ -68,10 +98,6 @@ Result<std::optional<weights::Format>> parse_format(const std::string& name,
 Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t vocab,
                                              const models::LlamaFormats& native) {
   decode::RunnerOptions out;
-  if (!o.draft.empty()) {
-    return input_error(
-        "--draft {}: speculative decoding is not available yet; leave the option out", o.draft);
-  }
   if (o.engine == "tpu") {
     return input_error(
         "--engine tpu needs a TPU host, and running there has not been built yet; use --engine "

@@ -4,11 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "gridless/base/error.h"
+#include "gridless/decode/draft.h"
+#include "gridless/decode/generator.h"
 #include "gridless/decode/runner.h"
 #include "gridless/decode/sampler.h"
 #include "gridless/text/text_model.h"
@@ -17,12 +20,19 @@
 namespace gridless::apps {
 
 struct ModelOptions {
-  std::string model, engine = "cpu", format, draft;
+  std::string model, engine = "cpu", format;
   int cores = 0, threads = 0;  // 0: chosen by the machine and the model
   int64_t context = 0;         // 0: what the command needs
 };
 void add_model_options(CLI::App* command, ModelOptions& options);
 void add_sampler_options(CLI::App* command, decode::SamplerOptions& options);
+
+// --draft into `name`, --draft-tokens into `options`.
+void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOptions& options);
+// Null where no name is given.
+Result<std::unique_ptr<decode::Draft>> make_draft(const std::string& name);
+// The statistics of a generation, null of one without a draft.
+nlohmann::json draft_json(const decode::Generation& generation);
 
 // Fills in cores, threads, engine and format. The largest number of cores up to the number of
 // threads that divides the vocabulary is taken, so that every worker has one. `native`: what the

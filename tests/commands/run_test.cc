@@ -87,7 +87,11 @@ TEST(RunCommand, MistakesSayWhatToDo) {
   expect_error({"run", kTiny, "--tokens", "1", "--context", "9999"}, "at most 2048 tokens");
   expect_error({"run", kTiny, "--tokens", "1", "--engine", "tpu"}, "needs a TPU host");
   expect_error({"run", kTiny, "--tokens", "1", "--engine", "gpu"}, "give cpu or emulate");
-  expect_error({"run", kTiny, "--tokens", "1", "--draft", "ngram"}, "not available yet");
+  expect_error({"run", kTiny, "--tokens", "1", "--draft", "dflash2"},
+               "--draft 'dflash2': give ngram");
+  expect_error({"run", kTiny, "--tokens", "1", "--draft-tokens", "3"}, "--draft");
+  expect_error({"run", kTiny, "--tokens", "1", "--draft", "ngram", "--draft-tokens", "64"},
+               "--draft-tokens");
   expect_error({"run", kTiny, "--tokens", "1", "--format", "q5"}, "give bf16, q8 or q4");
   expect_error({"run", kTiny, "--tokens", "1", "--cores", "3"},
                "512 does not divide among 3 cores");
@@ -156,6 +160,53 @@ TEST(BenchCommand, SyntheticModelGivesEveryFigure) {
   }
 }
 
+TEST(RunCommand, DraftsAreCountedAndChangeNothing) {
+  // A prompt that repeats itself; sampled as well as greedy.
+  const std::string prompt = "5,9,200,7,5,9,200,7,5,9,200,7,5,9";
+  for (const char* temperature : {"0", "0.7"}) {
+    std::vector<std::string> arguments{"run",          kTiny, "--tokens",      prompt,
+                                       "--max-tokens", "60",  "--temperature", temperature,
+                                       "--seed",       "3",   "--ignore-eos",  "--json"};
+    const Outcome plain = run_command(arguments);
+    arguments.insert(arguments.end(), {"--draft", "ngram", "--draft-tokens", "7"});
+    const Outcome drafted = run_command(arguments);
+    ASSERT_EQ(plain.status, 0) << plain.err;
+    ASSERT_EQ(drafted.status, 0) << drafted.err;
+    const Json object = Json::parse(drafted.out), d = object["draft"];
+    EXPECT_EQ(object["tokens"], Json::parse(plain.out)["tokens"]);
+    EXPECT_LE(d["accepted"], d["proposed"]);
+    EXPECT_LE(d["rounds"], d["launches"]);
+    // Every launch after the first token yields one token beside the drafts accepted.
+    EXPECT_EQ(d["launches"].get<int>() + d["accepted"].get<int>(), 59);
+    if (d["rounds"] > 0) {
+      EXPECT_NEAR(d["mean_accepted"].get<double>(),
+                  d["accepted"].get<double>() / d["rounds"].get<double>(), 1e-9);
+    }
+  }
+  const Outcome text = run_command({"run", kTiny, "--tokens", prompt, "--draft", "ngram"});
+  EXPECT_THAT(text.err, HasSubstr("draft ngram: "));
+}
+
+TEST(BenchCommand, DraftComparesOneAnswer) {
+  const Outcome result =
+      run_command({"bench", "draft", kTiny, "--tokens", "5,9,200,7,5,9,200,7,5", "--max-tokens",
+                   "40", "--repeats", "2", "--ignore-eos", "--draft-tokens", "3", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json object = Json::parse(result.out);
+  EXPECT_EQ(object["prompt_tokens"], 9);
+  EXPECT_EQ(object["tokens"], 40);
+  for (const char* key :
+       {"plain_tokens_per_second", "draft_tokens_per_second", "speedup", "speedup_by_cpu_time"}) {
+    EXPECT_GT(object[key]["min"], 0) << key;
+    EXPECT_LE(object[key]["min"], object[key]["median"]) << key;
+    EXPECT_LE(object[key]["median"], object[key]["max"]) << key;
+  }
+  EXPECT_EQ(object["draft"]["launches"].get<int>() + object["draft"]["accepted"].get<int>(), 39);
+  expect_error({"bench", "draft", kTiny, "--tokens", "1", "--max-tokens", "1"},
+               "nothing to measure");
+  expect_error({"bench", "draft", kTiny}, "give one of --prompt");
+}
+
 TEST(BenchCommand, MistakesSayWhatToDo) {
   expect_error({"bench", "decode", "synthetic:2x64"}, "write synthetic:LAYERSxHIDDEN");
   expect_error({"bench", "decode", "synthetic:2x64x128x3x2x256"}, "write synthetic:LAYERSxHIDDEN");
@@ -186,12 +237,15 @@ TEST_F(SmolLm2Command, AnswersAPromptAndStopsByItself) {
 }
 
 TEST_F(SmolLm2Command, ChatTakesAConversationFromAPipe) {
-  const Outcome result =
-      run_command({"chat", "smollm2", "--max-tokens", "16"},
-                  {.input = "What is the capital of France?\n/reset\n"
-                            "What is the capital of France?\n/exit\nnot read\n"});
-  ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.out, "The capital of France is Paris.\nThe capital of France is Paris.\n");
+  for (const std::vector<std::string>& draft : {{}, std::vector<std::string>{"--draft", "ngram"}}) {
+    std::vector<std::string> arguments{"chat", "smollm2", "--max-tokens", "16"};
+    arguments.insert(arguments.end(), draft.begin(), draft.end());
+    const Outcome result =
+        run_command(arguments, {.input = "What is the capital of France?\n/reset\n"
+                                         "What is the capital of France?\n/exit\nnot read\n"});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out, "The capital of France is Paris.\nThe capital of France is Paris.\n");
+  }
 }
 
 }  // namespace
