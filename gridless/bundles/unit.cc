@@ -56,6 +56,7 @@ constexpr Rule kRules[] = {
     {"vrsqrt", Unit::kEup},
     {"vtanh", Unit::kEup},
     {"vsigmoid", Unit::kEup},
+    {"vsigshft", Unit::kEup},
     {"verf", Unit::kEup},
     {"vsinq", Unit::kEup},
     {"vcosq", Unit::kEup},

@@ -209,7 +209,8 @@ void RegionSchedule::add(const ir::Op& op) {
     case OpCode::kTpuMatmulPopFifo:
       return pop(op);
     case OpCode::kMemrefLoad:
-      return define(op, {slots_.place(CostUnit::kScalar, ready(op)) + units().scalar_load_latency});
+      return define(op, {slots_.place(CostUnit::kScalar, std::max(barrier_, ready(op))) +
+                         units().scalar_load_latency});
     case OpCode::kMemrefStore:
       end_ = std::max(end_, slots_.place(CostUnit::kScalar, ready(op)) + 1);
       return;
@@ -246,7 +247,7 @@ void RegionSchedule::add_table_copy() {
   const chips::UnitCosts& u = units();
   cursor_ = bounds_checks_ ? checked_copy(cursor_ + kAddress, cursor_, u.check_vmem, 0)
                            : chain(cursor_, u.copy_start);
-  cursor_ = chain(cursor_, u.wait + 2);  // two fences
+  cursor_ = barrier_ = chain(cursor_, u.wait + 2);  // two fences
 }
 
 int RegionSchedule::start_copy(const ir::Op& op) {

@@ -23,13 +23,15 @@ int share(float per, int64_t k) {
 }  // namespace
 
 void RegionSchedule::elementwise(const ir::Op& op) {
-  const auto [cost, measured] = estimate(op);
-  if (!measured) unmeasured_.push_back(&op);
+  auto [cost, measured] = estimate(op);
   const auto n = static_cast<size_t>(registers_of(op.result()->type).count());
   // A cost is per register of the wider side: a cast to bf16 packs two into one.
   size_t wide = n;
   for (const ir::Value* v : op.operands) wide = std::max(wide, held(v).size());
   if (constants_.known(op.result())) return alias(op, Held(n, kConstant));
+  if (!measured) unmeasured_.push_back(&op);
+  if (op.code == ir::OpCode::kMathSin || op.code == ir::OpCode::kMathCos)
+    share_angle(op.operands[0], cost);
   const bool free = cost.valu + cost.eup + cost.xlu == 0;
   if (free && op.operands.size() == 1 && held(op.operands[0]).size() == n)
     return alias(op, held(op.operands[0]));
@@ -43,6 +45,14 @@ void RegionSchedule::elementwise(const ir::Op& op) {
     }
     return done;
   });
+}
+
+// The second of a sine and a cosine of one angle finds it reduced.
+void RegionSchedule::share_angle(const ir::Value* angle, chips::OpCost& cost) {
+  const chips::OpCost* second = chips::find_op_cost("math.sin+math.cos", cost.from, cost.to);
+  if (angles_.insert(angle).second || !second) return;
+  cost.valu = second->valu;
+  cost.eup = second->eup;
 }
 
 // By a mask that is known: most registers are one operand's or the other's as they are.

@@ -72,7 +72,10 @@ class Cutter {
     if (first == 0) entry(schedule);
     size_t k = first;
     for (bool ends = false; !ends && k < code_.size(); ++k) {
-      if (k > first && is_target_[k]) break;
+      if (k > first && is_target_[k]) {
+        if (code_[k].kind == Kind::kForTest) enter_loop(*code_[k].op, schedule);
+        break;
+      }
       const Instr& in = code_[k];
       if (in.kind == Kind::kOp) {
         note(region, *in.op);
@@ -200,6 +203,15 @@ class Cutter {
       default:
         return false;
     }
+  }
+
+  // A loop that may have no round at all is jumped over.
+  static void enter_loop(const ir::Op& loop, RegionSchedule& schedule) {
+    const auto constant = [](const ir::Value* v) {
+      return v->op && v->op->code == ir::OpCode::kArithConstant;
+    };
+    if (!constant(loop.operands[0]) || !constant(loop.operands[1]))
+      schedule.end_with_branch(loop.operands[1]);
   }
 
   // A short branch is executed under a predicate instead.

@@ -108,5 +108,97 @@ TEST(Region, AReductionOverLanesHasItsLatencyOnceForManyRows) {
   EXPECT_NEAR(sums(72) - sums(8), 8 / 2 * 4, 6);
 }
 
+// Panels of weights stand side by side without a copy: the first goes into a matrix unit while the
+// others are still being loaded.
+TEST(Region, WholeRegistersThatMoveCostNothing) {
+  const auto gemv = [](bool panels) {
+    return cycles([=](Kernel& k) {
+      const Ref x = k.vmem(Elem::kBf16, {16, 2048}), y = k.vmem(Elem::kF32, {16, 512});
+      const Ref w = k.vmem(Elem::kBf16, panels ? Shape{4, 2048, 128} : Shape{2048, 512});
+      Vec weights;
+      if (panels) {
+        std::vector<Vec> parts;
+        for (int p = 0; p < 4; ++p) parts.push_back(w.at(p).load());
+        weights = concat(parts, 1);
+      } else {
+        weights = w.load();
+      }
+      y.store(dot(x.load(), weights, zeros(k, Elem::kF32, {16, 512})));
+    });
+  };
+  EXPECT_NEAR(gemv(true), gemv(false), 10);
+}
+
+TEST(Region, WhatNobodyReadsIsNotComputed) {
+  const auto with = [](bool more) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {64, 1024}), b = k.vmem(Elem::kF32, {64, 1024});
+      const Vec x = a.load();
+      if (more) sin(x);
+      b.store(x + 1.0);
+    });
+  };
+  EXPECT_EQ(with(true), with(false));
+}
+
+// Half of the lanes are chosen by a comparison of lane numbers with a constant: only they are
+// computed.
+TEST(Region, AKnownMaskDecides) {
+  const auto selected = [](int lanes) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {8, 2048}), b = k.vmem(Elem::kF32, {8, 2048});
+      const Vec x = a.load();
+      b.store(where(iota(k, {8, 2048}, 1) < lanes, sin(x), x));
+    });
+  };
+  const double all = selected(2048), half = selected(1024), none = selected(0);
+  EXPECT_NEAR(half - none, (all - none) / 2, 40);
+  EXPECT_GT(all - none, 300);  // sixteen registers of some ninety instructions, four a cycle
+}
+
+// A row's sum stays spread over the lanes when a loop carries it; a column that comes from memory
+// has to be spread.
+TEST(Region, ALoopKeepsLanesAlike) {
+  const auto scaled = [](bool from_memory) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {8, 128}), column = k.vmem(Elem::kF32, {8, 1});
+      const std::vector<Vec> sums = k.loop(0, 10, {zeros(k, Elem::kF32, {8, 1})},
+                                           [&](Scalar, std::vector<Vec> s) -> std::vector<Vec> {
+                                             return {s[0] + sum(a.load(), 1)};
+                                           });
+      const Vec by = from_memory ? column.load() : sums[0];
+      a.store(a.load() * broadcast(by, {8, 128}));
+      if (from_memory) column.store(sums[0]);
+    });
+  };
+  EXPECT_NEAR(scaled(true) - scaled(false), 128, 20);
+}
+
+TEST(Region, TheSecondOfASineAndACosineFindsTheAngleReduced) {
+  const auto both = [](bool second) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {64, 1024}), b = k.vmem(Elem::kF32, {64, 1024});
+      const Vec x = a.load();
+      b.store(second ? sin(x) + cos(x) : sin(x) + x);
+    });
+  };
+  EXPECT_LT(both(true), 1.3 * both(false));
+}
+
+TEST(Region, ACostThatIsGuessedIsSaid) {
+  const auto warnings = [](bool measured) {
+    Kernel k("guess");
+    k.scope([&] {
+      const Ref a = k.vmem(Elem::kF16, {16, 128});
+      const Vec x = a.load();
+      a.store(measured ? x : neg(x));
+    });
+    return predict(k, 1, round_numbers(), kOneChip).warnings;
+  };
+  EXPECT_TRUE(warnings(true).empty());
+  ASSERT_EQ(warnings(false).size(), 1u);
+  EXPECT_EQ(warnings(false)[0].kind, "guessed_cost");
+}
+
 }  // namespace
 }  // namespace gridless::time
