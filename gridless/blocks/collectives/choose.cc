@@ -1,0 +1,32 @@
+#include "gridless/blocks/collectives/choose.h"
+
+namespace gridless::blocks {
+namespace {
+
+// The algorithm for parts of up to `limit` bytes; 0: of any size. Rows of one kind and number of
+// cores stand together, limits ascending.
+struct Choice {
+  CollectiveKind kind;
+  int cores;
+  int64_t limit;
+  Algorithm algorithm;
+};
+
+constexpr Choice kChoices[] = {
+#include "gridless/blocks/collectives/choice.inc"
+};
+
+}  // namespace
+
+Algorithm choose(CollectiveKind kind, int cores, int64_t part_bytes) {
+  // The rows of the largest number of cores that is not more than these.
+  int known = 0;
+  for (const Choice& c : kChoices)
+    if (c.kind == kind && c.cores <= cores && c.cores > known) known = c.cores;
+  for (const Choice& c : kChoices)
+    if (c.kind == kind && c.cores == known && (c.limit == 0 || part_bytes <= c.limit))
+      return c.algorithm;
+  return Algorithm::kDirect;  // a group of one
+}
+
+}  // namespace gridless::blocks
