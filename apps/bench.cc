@@ -20,6 +20,7 @@
 #include "apps/common.h"
 #include "apps/model_options.h"
 #include "gridless/base/read_bandwidth.h"
+#include "gridless/models/llama/model.h"
 #include "gridless/models/registry.h"
 
 namespace gridless::apps {
@@ -38,7 +39,7 @@ struct Arguments {
 constexpr int64_t kWarmUp = 3;
 
 // synthetic:LAYERSxHIDDENxFFNxHEADSxKVxVOCAB
-Result<models::LlamaConfig> synthetic(std::string_view spec) {
+Result<std::unique_ptr<models::Model>> synthetic(std::string_view spec) {
   std::vector<int64_t> n;
   for (const char* p = spec.begin(); p < spec.end(); ++p) {
     int64_t value = 0;
@@ -59,38 +60,37 @@ Result<models::LlamaConfig> synthetic(std::string_view spec) {
   models::LlamaConfig c;
   c.layers = n[0], c.hidden = n[1], c.ffn = n[2], c.heads = n[3], c.kv_heads = n[4];
   c.vocab = n[5], c.head_dim = c.hidden / c.heads, c.context = 1 << 20, c.tied_head = true;
-  return c;
+  return models::llama_model(std::move(c));
 }
 
 // The caches hold --context tokens and those of the steps measured.
-Result<void> check_context(const Arguments& a, const models::LlamaConfig& config, int64_t context) {
-  if (context <= config.context) return {};
+Result<void> check_context(const Arguments& a, const models::Model& model, int64_t context) {
+  if (context <= model.context()) return {};
   return input_error(
       "--context {}{}: the model was trained for at most {} tokens", a.context,
       context > a.context ? fmt::format(" and {} steps after it", context - a.context) : "",
-      config.context);
+      model.context());
 }
 
 // Shapes without weights get random ones: decoding costs the same.
 Result<std::unique_ptr<StepRunner>> load(const Arguments& a, int64_t slots, int64_t context) {
   constexpr std::string_view kSynthetic = "synthetic:";
-  std::optional<models::LlamaConfig> shape;
+  std::unique_ptr<models::Model> shape;
   if (a.model.model.starts_with(kSynthetic)) {
     TRY(shape, synthetic(std::string_view(a.model.model).substr(kSynthetic.size())));
   } else if (const auto* known = models::find_model(a.model.model); known && known->file.empty()) {
-    shape = models::llama_config(known->facts);
+    shape = models::model_of(known->facts);
   }
   if (shape) {
-    constexpr models::LlamaFormats kNative = {weights::Format::kBf16, weights::Format::kBf16};
-    TRY(decode::RunnerOptions ro, runner_options(a.model, shape->vocab, kNative));
+    TRY(decode::RunnerOptions ro, runner_options(a.model, shape->vocab(), {}));
     TRY_VOID(check_context(a, *shape, context));
     ro.context = context;
     ro.slots = slots;
     return StepRunner::random(*shape, ro);
   }
   TRY(const OpenModel model, open_model(a.model));
-  TRY(decode::RunnerOptions ro, runner_options(a.model, model.config.vocab, model.native));
-  TRY_VOID(check_context(a, model.config, context));
+  TRY(decode::RunnerOptions ro, runner_options(a.model, model.model->vocab(), model.native));
+  TRY_VOID(check_context(a, *model.model, context));
   ro.context = context;
   ro.slots = slots;
   return load_weights(model, ro);
@@ -109,7 +109,7 @@ Result<void> prefill(StepRunner& runner, int64_t slot, int64_t tokens) {
     int64_t n = runner.options().max_rows;
     while (n > tokens - at) n /= 2;
     for (int64_t i = at; i < at + n; ++i) {
-      rows.push_back({.token = some_token(slot, i, runner.config().vocab),
+      rows.push_back({.token = some_token(slot, i, runner.vocab()),
                       .slot = static_cast<int32_t>(slot),
                       .position = static_cast<int32_t>(i)});
     }
@@ -135,7 +135,7 @@ struct Times {
 };
 
 std::string format_name(const StepRunner& runner) {
-  const models::LlamaFormats f = runner.formats();
+  const models::Formats f = runner.formats();
   if (f.layers == f.head) return weights::spelling(f.layers);
   return fmt::format("{}, head {}", weights::spelling(f.layers), weights::spelling(f.head));
 }
@@ -194,7 +194,7 @@ Result<void> check_logits(const StepRunner& runner, int64_t row) {
 Result<void> bench_decode(const Arguments& a) {
   const int64_t steps = a.tokens + kWarmUp;
   TRY(const std::unique_ptr<StepRunner> runner, load(a, a.rows, a.context + steps));
-  const int64_t vocab = runner->config().vocab;
+  const int64_t vocab = runner->vocab();
   {
     Progress progress("filling the context", static_cast<uint64_t>(a.rows * a.context), "tokens");
     for (int64_t slot = 0; slot < a.rows; ++slot) {

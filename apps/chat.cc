@@ -119,8 +119,8 @@ class Conversation {
       return input_error(
           "the conversation has {} tokens, more than the context of {}: {}", prompt.size(),
           context_,
-          context_ < model_.config.context
-              ? fmt::format("start again with --context up to {}", model_.config.context)
+          context_ < model_.model->context()
+              ? fmt::format("start again with --context up to {}", model_.model->context())
               : "the model was not trained for more");
     }
     return generator_.generate(prompt, options_);
@@ -141,9 +141,9 @@ Result<void> chat(Arguments& a) {
   a.generate.draft = draft.get();
   TRY(const OpenModel model, open_model(a.model));
   TRY_VOID(model.require_tokenizer());
-  TRY(decode::RunnerOptions options, runner_options(a.model, model.config.vocab, model.native));
+  TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
   TRY(const text::ChatModel chat, text::load_chat_model(model.path));
-  TRY(options.context, choose_context(a.model, model.config, kDefaultContext));
+  TRY(options.context, choose_context(a.model, *model.model, kDefaultContext));
   TRY(const std::unique_ptr<decode::StepRunner> runner, load_weights(model, options));
   Conversation conversation(model, chat, *runner, a);
   LineReader lines;

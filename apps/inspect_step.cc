@@ -22,12 +22,11 @@ double bits(weights::Format f) {
          32 / kInputs;
 }
 
-json on_cores(const models::LlamaConfig& m, const models::LlamaFormats& formats, int cores) {
+json on_cores(const models::LlamaConfig& m, const models::Formats& formats, int cores) {
   const auto sharding = models::shard_llama(m, cores);
   if (!sharding) return {{"cores", cores}, {"error", sharding.error().message}};
   models::StepShape shape;
-  shape.format = formats.layers;
-  shape.head_format = formats.head;
+  shape.formats = formats;
   const weights::StreamLayout s = models::llama_stream(m, *sharding, shape);
   const int64_t q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
   const auto layer = static_cast<double>(m.hidden * (2 * q + 2 * kv) + 3 * m.hidden * m.ffn);
@@ -45,9 +44,9 @@ json on_cores(const models::LlamaConfig& m, const models::LlamaFormats& formats,
           {"used_bytes", used},
           {"waste", share(image)},
           {"waste_read", share(used)},
-          {"kv_bytes_per_token", m.layers * 2 * 2 * sharding->heads.padded() * cores},
-          {"kv_heads_per_core", sharding->heads.heads},
-          {"query_groups", sharding->heads.groups}};
+          {"kv_bytes_per_token", m.layers * 2 * 2 * sharding->attention.shape.padded() * cores},
+          {"kv_heads_per_core", sharding->attention.shape.heads},
+          {"query_groups", sharding->attention.shape.groups}};
 }
 
 }  // namespace

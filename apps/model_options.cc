@@ -78,7 +78,7 @@ nlohmann::json draft_json(const decode::Generation& g) {
 namespace {
 
 Result<std::optional<weights::Format>> parse_format(const std::string& name,
-                                                    const models::LlamaFormats& native) {
+                                                    const models::Formats& native) {
   using weights::Format;
   if (name.empty()) return std::nullopt;
   if (name == "bf16") return Format::kBf16;
@@ -96,7 +96,7 @@ Result<std::optional<weights::Format>> parse_format(const std::string& name,
 }  // namespace
 
 Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t vocab,
-                                             const models::LlamaFormats& native) {
+                                             const models::Formats& native) {
   decode::RunnerOptions out;
   if (o.engine == "tpu") {
     return input_error(
@@ -139,11 +139,11 @@ Result<OpenModel> open_model(const ModelOptions& options) {
   }
   TRY(weights::Checkpoint checkpoint, weights::Checkpoint::open(out.path));
   out.checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
-  auto config = models::llama_config(out.checkpoint->config());
-  if (!config) return std::unexpected(config.error().in(out.path));
-  out.config = std::move(*config);
-  TRY_VOID(models::check_tensors(*out.checkpoint, out.config));
-  TRY(out.native, models::native_formats(*out.checkpoint, out.config));
+  auto model = models::model_of(out.checkpoint->config());
+  if (!model) return std::unexpected(model.error().in(out.path));
+  out.model = std::move(*model);
+  TRY_VOID(out.model->check_tensors(*out.checkpoint));
+  TRY(out.native, out.model->native_formats(*out.checkpoint));
   const std::string place = out.checkpoint->gguf() ? out.path : out.checkpoint->directory();
   const bool has_tokenizer =
       out.checkpoint->gguf() ||
@@ -163,13 +163,13 @@ Result<OpenModel> open_model(const ModelOptions& options) {
   return out;
 }
 
-Result<int64_t> choose_context(const ModelOptions& options, const models::LlamaConfig& config,
+Result<int64_t> choose_context(const ModelOptions& options, const models::Model& model,
                                int64_t wanted) {
-  if (options.context > config.context) {
+  if (options.context > model.context()) {
     return input_error("--context {}: the model was trained for at most {} tokens", options.context,
-                       config.context);
+                       model.context());
   }
-  return options.context > 0 ? options.context : std::min(wanted, config.context);
+  return options.context > 0 ? options.context : std::min(wanted, model.context());
 }
 
 Result<std::unique_ptr<decode::StepRunner>> load_weights(const OpenModel& model,

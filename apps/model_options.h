@@ -38,14 +38,14 @@ nlohmann::json draft_json(const decode::Generation& generation);
 // threads that divides the vocabulary is taken, so that every worker has one. `native`: what the
 // checkpoint holds; 4-bit blocks of either kind are kept where q4 is asked for.
 Result<decode::RunnerOptions> runner_options(const ModelOptions& options, int64_t vocab,
-                                             const models::LlamaFormats& native);
+                                             const models::Formats& native);
 
 // A checkpoint with its texts, before its weights are packed.
 struct OpenModel {
   std::string path;
   std::unique_ptr<weights::Checkpoint> checkpoint;
-  models::LlamaConfig config;
-  models::LlamaFormats native;
+  std::unique_ptr<models::Model> model;
+  models::Formats native;
   std::optional<text::Tokenizer> tokenizer;  // none: see no_tokenizer
   std::string no_tokenizer;                  // why there is none: absent, or of an unsupported kind
   std::vector<int32_t> eos;
@@ -57,7 +57,7 @@ struct OpenModel {
 Result<OpenModel> open_model(const ModelOptions& options);
 
 // The context to load with: what was asked for, else `wanted` up to the model's own.
-Result<int64_t> choose_context(const ModelOptions& options, const models::LlamaConfig& config,
+Result<int64_t> choose_context(const ModelOptions& options, const models::Model& model,
                                int64_t wanted);
 
 // Packs the weights, with progress on stderr.

@@ -5,29 +5,29 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "gridless/models/llama/weights.h"
-#include "gridless/models/registry.h"
+#include "gridless/blocks/step_rows.h"
+#include "gridless/models/model.h"
 
 namespace gridless::apps {
 
 namespace {
 
-struct Model {
-  models::LlamaConfig config;
-  models::LlamaFormats formats;
+struct Found {
+  std::unique_ptr<models::Model> model;
+  models::Formats formats;
 };
 
-Result<Model> from_checkpoint(const std::string& path) {
+Result<Found> from_checkpoint(const std::string& path) {
   TRY(const weights::Checkpoint checkpoint, weights::Checkpoint::open(path));
-  Model m;
-  auto config = models::llama_config(checkpoint.config());
-  if (!config) return std::unexpected(config.error().in(path));
-  m.config = std::move(*config);
-  TRY(m.formats, models::native_formats(checkpoint, m.config));
-  return m;
+  Found out;
+  auto model = models::model_of(checkpoint.config());
+  if (!model) return std::unexpected(model.error().in(path));
+  out.model = std::move(*model);
+  TRY(out.formats, out.model->native_formats(checkpoint));
+  return out;
 }
 
-Result<Model> from_registry(const std::string& name) {
+Result<Found> from_registry(const std::string& name) {
   const models::RegisteredModel* model = models::find_model(name);
   if (!model) {
     std::string known;
@@ -37,10 +37,10 @@ Result<Model> from_registry(const std::string& name) {
     return input_error("no model is called '{}': known are {}, or give the path of a checkpoint",
                        name, known);
   }
-  Model m{models::llama_config(model->facts), {}};
-  TRY(m.formats.layers, weights::format_from_spelling(model->layer_format));
-  TRY(m.formats.head, weights::format_from_spelling(model->head_format));
-  return m;
+  Found out{models::model_of(model->facts), {}};
+  TRY(out.formats.layers, weights::format_from_spelling(model->layer_format));
+  TRY(out.formats.head, weights::format_from_spelling(model->head_format));
+  return out;
 }
 
 Result<int64_t> number(const Target& t, const char* key, int64_t otherwise, int64_t least,
@@ -77,8 +77,8 @@ Result<ir::Program> build_model(const Target& target, int cores) {
           key);
     }
   }
-  TRY(Model m, target.kind == Target::Kind::kModel ? from_registry(target.name)
-                                                   : from_checkpoint(target.name));
+  TRY(Found found, target.kind == Target::Kind::kModel ? from_registry(target.name)
+                                                       : from_checkpoint(target.name));
   models::StepShape step;
   TRY(step.rows, number(target, "rows", 1, 1, 64));
   if ((step.rows & (step.rows - 1)) != 0)
@@ -91,20 +91,22 @@ Result<ir::Program> build_model(const Target& target, int cores) {
   // The rows of a verification or a prefill chunk belong to one sequence.
   const bool one = use != target.keys.end() && use->second != "decode";
   TRY(step.slots, number(target, "sequences", one ? 1 : step.rows, 1, 1024));
+  const int64_t layers = found.model->layers();
   TRY(const int64_t context,
-      number(target, "context", m.config.context - step.rows, 0, int64_t{1} << 24));
+      number(target, "context", found.model->context() - step.rows, 0, int64_t{1} << 24));
   step.slot_pages = (context + step.rows + blocks::kPageTokens - 1) / blocks::kPageTokens;
   step.pages = step.slots * step.slot_pages;
-  TRY(m.config.layers, number(target, "layers", m.config.layers, 1, m.config.layers));
-  step.format = m.formats.layers;
-  step.head_format = m.formats.head;
-  if (const auto it = target.keys.find("format"); it != target.keys.end()) {
-    TRY(step.format, weights::format_from_spelling(it->second));
-    step.head_format = step.format;
+  TRY(const int64_t wanted_layers, number(target, "layers", layers, 1, layers));
+  if (wanted_layers != layers) {
+    TRY(found.model, found.model->with_layers(wanted_layers));
   }
-  TRY(const models::LlamaSharding sharding, models::shard_llama(m.config, std::max(cores, 1)));
-  auto program =
-      models::llama_step(m.config, sharding, step, models::llama_stream(m.config, sharding, step));
+  step.formats = found.formats;
+  if (const auto it = target.keys.find("format"); it != target.keys.end()) {
+    TRY(const weights::Format format, weights::format_from_spelling(it->second));
+    step.formats = {format, format};
+  }
+  TRY(const auto model, found.model->on_cores(std::max(cores, 1), step));
+  auto program = model->program(step.rows);
   if (!program) return machine_error("the step program is wrong: {}", to_string(program.error()));
   return std::move(*program);
 }

@@ -9,7 +9,7 @@
 
 #include "apps/commands.h"
 #include "apps/common.h"
-#include "gridless/models/registry.h"
+#include "gridless/models/model.h"
 
 namespace gridless::apps {
 namespace {
@@ -22,7 +22,7 @@ nlohmann::json to_json(const RegisteredModel& model,
   nlohmann::json object = {{"name", model.name},
                            {"summary", model.summary},
                            {"source", model.source},
-                           {"parameters", models::parameter_count(f)},
+                           {"parameters", models::model_of(f)->parameters()},
                            {"architecture", f.architecture},
                            {"layers", f.layers},
                            {"hidden", f.hidden},
@@ -53,11 +53,11 @@ std::string size(const std::optional<std::filesystem::path>& file) {
 }
 
 void print_table() {
-  constexpr const char* kRow = "{:<10} {:>9} {:>6} {:>10}  {:<50} {}\n";
+  constexpr const char* kRow = "{:<13} {:>10} {:>6} {:>10}  {:<50} {}\n";
   fmt::print(fmt::runtime(kRow), "name", "params", "layers", "size", "what", "state");
   for (const RegisteredModel& model : models::registered_models()) {
     const std::optional<std::filesystem::path> file = models::find_weights(model);
-    const double millions = static_cast<double>(models::parameter_count(model.facts)) / 1e6;
+    const double millions = static_cast<double>(models::model_of(model.facts)->parameters()) / 1e6;
     fmt::print(fmt::runtime(kRow), model.name, fmt::format("{:.1f} M", millions),
                model.facts.layers, size(file), model.summary, state(model, file));
   }

@@ -63,14 +63,14 @@ Result<std::vector<int32_t>> PromptOptions::ids(const OpenModel& model) const {
 }
 
 Result<int64_t> context_for(const std::vector<int32_t>& prompt, int64_t max_tokens,
-                            const ModelOptions& options, const models::LlamaConfig& config) {
-  TRY_VOID(decode::check_prompt(prompt, config.vocab));
+                            const ModelOptions& options, const models::Model& model) {
+  TRY_VOID(decode::check_prompt(prompt, model.vocab()));
   const int64_t length = std::ssize(prompt);
-  TRY(const int64_t context, choose_context(options, config, length + max_tokens));
+  TRY(const int64_t context, choose_context(options, model, length + max_tokens));
   if (length <= context) return context;
   return input_error("the prompt has {} tokens, more than the context of {}: {}", length, context,
-                     context < config.context
-                         ? fmt::format("shorten it, or give --context up to {}", config.context)
+                     context < model.context()
+                         ? fmt::format("shorten it, or give --context up to {}", model.context())
                          : "shorten it, the model was not trained for more");
 }
 

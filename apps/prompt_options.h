@@ -25,6 +25,6 @@ void add_prompt_options(CLI::App* command, PromptOptions& options);
 // The context for a prompt and `max_tokens` more. Errors: an id that the vocabulary lacks, a prompt
 // that does not fit.
 Result<int64_t> context_for(const std::vector<int32_t>& prompt, int64_t max_tokens,
-                            const ModelOptions& options, const models::LlamaConfig& config);
+                            const ModelOptions& options, const models::Model& model);
 
 }  // namespace gridless::apps

@@ -74,10 +74,10 @@ Result<int> run(Arguments& a) {
   a.generate.draft = draft.get();
   TRY_VOID(a.generate.sampler.check());
   TRY(const OpenModel model, open_model(a.model));
-  TRY(decode::RunnerOptions options, runner_options(a.model, model.config.vocab, model.native));
+  TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
   TRY(const std::vector<int32_t> prompt, a.prompt.ids(model));
   if (!a.generate.stop.empty()) TRY_VOID(model.require_tokenizer());
-  TRY(options.context, context_for(prompt, a.generate.max_tokens, a.model, model.config));
+  TRY(options.context, context_for(prompt, a.generate.max_tokens, a.model, *model.model));
   TRY(const std::unique_ptr<decode::StepRunner> runner, load_weights(model, options));
   decode::Generator generator(*runner, model.tokenizer, model.eos);
 

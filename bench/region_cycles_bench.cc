@@ -253,8 +253,8 @@ void model(Comparison& comparison, const std::string& name, int cores) {
   const models::LlamaConfig config = models::llama_config(found->facts);
   models::StepShape step;
   step.rows = 1, step.slots = 1, step.slot_pages = 8, step.pages = 8;
-  step.format = *weights::format_from_spelling(found->layer_format);
-  step.head_format = *weights::format_from_spelling(found->head_format);
+  step.formats.layers = *weights::format_from_spelling(found->layer_format);
+  step.formats.head = *weights::format_from_spelling(found->head_format);
   const auto sharding = models::shard_llama(config, cores);
   if (!sharding) return comparison.skip(name, sharding.error().message);
   auto program =

@@ -22,7 +22,7 @@ using gridless::decode::StepRunner;
 class Gridless : public Engine {
  public:
   explicit Gridless(StepRunner& runner)
-      : runner_(runner), logits_(static_cast<size_t>(runner.config().vocab)) {}
+      : runner_(runner), logits_(static_cast<size_t>(runner.vocab())) {}
 
   int32_t vocab() const override { return static_cast<int32_t>(logits_.size()); }
   void truncate(int32_t position) override { runner_.truncate(0, position); }

@@ -8,6 +8,12 @@ Ref activations(Kernel& k, Elem e, int64_t width, int64_t rows) {
   return k.vmem(e, {panels(width), rows, kLanes});
 }
 
+Ref copy_in(Kernel& k, Ref from) {
+  const Ref local = k.vmem(from.elem(), from.shape());
+  k.scope([&] { k.copy(from, local, k.dma_sem()).wait(); });
+  return local;
+}
+
 Vec columns(Ref x, int64_t start, int64_t width) {
   const int64_t rows = x.dim(1), first = start / kLanes;
   const int64_t count = panels(start + width) - first;

@@ -17,6 +17,9 @@ inline int64_t round_to_lanes(int64_t width) { return panels(width) * kLanes; }
 // A VMEM buffer for `width` x R activations.
 Ref activations(Kernel& k, Elem e, int64_t width, int64_t rows);
 
+// A copy in VMEM of what lies in HBM, made before it returns.
+Ref copy_in(Kernel& k, Ref from);
+
 // Columns [start, start + width) of panel-major `x` as a matrix [R, width].
 Vec columns(Ref x, int64_t start, int64_t width);
 

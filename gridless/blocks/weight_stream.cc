@@ -20,7 +20,9 @@ void WeightStream::start(Scalar chunk) {
           done_.at(slot));
 }
 
-void WeightStream::enter_layer(Scalar layer) { base_ = layer * layout_.chunks_per_layer; }
+void WeightStream::enter_layer(Scalar layer, Scalar chunks_on) {
+  base_ = layer * layout_.chunks_per_layer + chunks_on;
+}
 void WeightStream::enter_tail() { base_ = layout_.layers * layout_.chunks_per_layer; }
 
 const MatrixLayout& WeightStream::matrix(const std::string& name) const {

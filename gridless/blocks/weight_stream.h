@@ -21,7 +21,8 @@ class WeightStream {
   WeightStream(Kernel& k, Ref image, const weights::StreamLayout& layout, int slots = 4);
 
   // Says where the program is: the matrices that follow are those of this layer, or of the tail.
-  void enter_layer(Scalar layer);
+  // `chunks_on`: those of an equal layer so many chunks later.
+  void enter_layer(Scalar layer, Scalar chunks_on = 0);
   void enter_tail();
 
   // y = x W for matrix `name`: x bf16 panel-major, y f32 [panels of the matrix, R, 128].

@@ -72,6 +72,49 @@ KernelCall qkv_rope(const Binder& b, const KernelTable& t) {
                                                      .width_stride = b.dim(3, 2)});
 }
 
+KernelCall qkv_norm_rope(const Binder& b, const KernelTable& t) {
+  return call<&KernelTable::qkv_norm_rope>(
+      t, QkvNormRopeArgs{.rope = {.y = b.pointer<const float>(0),
+                                  .cos = b.pointer<const float>(2),
+                                  .sin = b.pointer<const float>(3),
+                                  .out = b.pointer<uint16_t>(4),
+                                  .groups = b.param("groups"),
+                                  .width = b.param("width"),
+                                  .rows = b.param("rows"),
+                                  .half_stride = b.dim(2, 1),
+                                  .width_stride = b.dim(4, 2)},
+                         .norms = b.pointer<const float>(1),
+                         .heads = b.param("heads"),
+                         .eps = b.real("eps")});
+}
+
+KernelCall gate_context(const Binder& b, const KernelTable& t) {
+  return call<&KernelTable::gate_context>(
+      t, GateContextArgs{.context = b.pointer<uint16_t>(0),
+                         .gate = b.pointer<const float>(1),
+                         .n = b.dim(0, 0) * b.dim(0, 1) * b.dim(0, 2)});
+}
+
+KernelCall gated_delta(const Binder& b, const KernelTable& t) {
+  return call<&KernelTable::gated_delta>(t, GatedDeltaArgs{.y = b.pointer<const float>(0),
+                                                           .conv = b.pointer<const float>(1),
+                                                           .vectors = b.pointer<const float>(2),
+                                                           .matrix = b.pointer<float>(3),
+                                                           .columns = b.pointer<float>(4),
+                                                           .pending = b.pointer<float>(5),
+                                                           .row_table = b.pointer<const int32_t>(6),
+                                                           .first = b.pointer<const int32_t>(7),
+                                                           .after = b.pointer<const int32_t>(8),
+                                                           .keep = b.pointer<const int32_t>(9),
+                                                           .out = b.pointer<uint16_t>(10),
+                                                           .key_heads = b.param("key_heads"),
+                                                           .value_heads = b.param("value_heads"),
+                                                           .key_dim = b.param("key_dim"),
+                                                           .value_dim = b.param("value_dim"),
+                                                           .rows = b.param("rows"),
+                                                           .eps = b.real("eps")});
+}
+
 KernelCall kv_append(const Binder& b, const KernelTable& t) {
   return call<&KernelTable::kv_append>(t, KvAppendArgs{.qkv = b.pointer<const uint16_t>(0),
                                                        .cache = b.pointer<uint16_t>(1),
@@ -149,6 +192,9 @@ const std::map<std::string_view, Bind>& binders() {
       {"dot_q4m", dot<&KernelTable::dot_q4m>},
       {"rms_norm", rms_norm},
       {"qkv_rope", qkv_rope},
+      {"qkv_norm_rope", qkv_norm_rope},
+      {"gate_context", gate_context},
+      {"gated_delta", gated_delta},
       {"kv_append", kv_append},
       {"decode_attention", decode_attention},
       {"swiglu", swiglu},

@@ -76,6 +76,40 @@ struct DecodeAttentionArgs {
   float scale = 0;
 };
 
+struct QkvNormRopeArgs {
+  QkvRopeArgs rope;
+  const float* norms = nullptr;  // [2 (queries, key), 2 halves, half_stride]
+  int64_t heads = 0;             // H; width is H * D
+  float eps = 0;
+};
+
+struct GateContextArgs {
+  uint16_t* context = nullptr;  // bf16 [n]
+  const float* gate = nullptr;  // [n]
+  int64_t n = 0;
+};
+
+// Shapes: blocks/gated_delta.h. Pointers of state are those of the layer, with all slots.
+struct GatedDeltaArgs {
+  const float* y = nullptr;            // [projection panels, rows, 128]
+  const float* conv = nullptr;         // [4, conv panels, 128]
+  const float* vectors = nullptr;      // [8, 128]
+  float* matrix = nullptr;             // [slots, value_heads, key_dim, value_dim]
+  float* columns = nullptr;            // [slots, conv panels, 16, 128]
+  float* pending = nullptr;            // [slots, 8, key_heads + 2 value_heads, 128]
+  const int32_t* row_table = nullptr;  // [4, rows]
+  const int32_t* first = nullptr;      // [rows]: first row of the run
+  const int32_t* after = nullptr;      // [rows]: rows of the run that follow
+  const int32_t* keep = nullptr;       // [slots]
+  uint16_t* out = nullptr;             // bf16 [panels of value_heads * value_dim, rows, 128]
+  int64_t key_heads = 0;
+  int64_t value_heads = 0;
+  int64_t key_dim = 0;
+  int64_t value_dim = 0;
+  int64_t rows = 0;
+  float eps = 0;
+};
+
 struct SwigluArgs {
   const float* y = nullptr;  // [panels, rows, 128]: the first half gate, the second half up
   uint16_t* out = nullptr;   // bf16 [panels / 2, rows, 128]
@@ -123,6 +157,9 @@ struct KernelTable {
   void (*add_into)(const AddIntoArgs&);
   void (*topk_insert)(const TopkInsertArgs&);
   void (*topk_final)(const TopkFinalArgs&);
+  void (*qkv_norm_rope)(const QkvNormRopeArgs&);
+  void (*gate_context)(const GateContextArgs&);
+  void (*gated_delta)(const GatedDeltaArgs&);
 };
 
 // The table for `isa`, which must not be above detected_isa(). Isa::kBaseline is the reference:

@@ -15,13 +15,19 @@ namespace {
 #include "gridless/cpu/elementwise.inl"
 // exp() is in elementwise.inl.
 #include "gridless/cpu/attention.inl"
+#include "gridless/cpu/gated_types.inl"
+// Types, then inner loops, then what uses both.
+#include "gridless/cpu/gated_vectors.inl"
+// (One block each: includes are sorted within blocks.)
+#include "gridless/cpu/gated.inl"
 
 }  // namespace
 
 const KernelTable& avx2_kernels() {
-  static constexpr KernelTable table = {dot<Bf16>, dot<Q8>,  dot<Q4>,     dot<Q4m>,
-                                        rms_norm,  qkv_rope, kv_append,   decode_attention,
-                                        swiglu,    add_into, topk_insert, topk_final};
+  static constexpr KernelTable table = {dot<Bf16>,     dot<Q8>,      dot<Q4>,     dot<Q4m>,
+                                        rms_norm,      qkv_rope,     kv_append,   decode_attention,
+                                        swiglu,        add_into,     topk_insert, topk_final,
+                                        qkv_norm_rope, gate_context, gated_delta};
   return table;
 }
 

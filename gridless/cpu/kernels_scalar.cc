@@ -11,6 +11,8 @@
 namespace gridless::cpu {
 namespace {
 
+#include "gridless/cpu/gated_types.inl"
+
 float value(uint16_t bits) { return to_f32(bf16{bits}); }
 
 float x_at(const DotArgs& a, int64_t row, int64_t k) {
@@ -279,12 +281,45 @@ void topk_final(const TopkFinalArgs& a) {
   }
 }
 
+void exp_block(const float* x, float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = std::exp(x[i]);
+}
+
+void delta_replay(float* s, const float* k, const float* d, float decay, const DeltaDims& dims) {
+  for (int64_t i = 0; i < dims.key; ++i)
+    for (int64_t v = 0; v < dims.value; ++v) {
+      s[i * dims.value + v] = s[i * dims.value + v] * decay + k[i] * d[v];
+    }
+}
+
+void delta_step(const DeltaStep& a, const DeltaDims& dims) {
+  for (int64_t v = 0; v < dims.value; ++v) {
+    float learnt = 0, o = 0;
+    for (int64_t i = 0; i < dims.key; ++i) {
+      learnt = learnt + a.from[i * dims.value + v] * a.decay * a.k[i];
+    }
+    const float d = (a.v[v] - learnt) * a.beta;
+    for (int64_t i = 0; i < dims.key; ++i) {
+      const float next = a.from[i * dims.value + v] * a.decay + a.k[i] * d;
+      if (a.to != nullptr) a.to[i * dims.value + v] = next;
+      o = o + next * a.q[i];
+    }
+    a.d[v] = d;
+    a.o[v] = o;
+  }
+}
+
+uint16_t bf16_bits(float x) { return to_bf16(x).bits; }
+
+#include "gridless/cpu/gated.inl"
+
 }  // namespace
 
 const KernelTable& scalar_kernels() {
-  static constexpr KernelTable table = {dot_bf16, dot_q8,   dot_q4,      dot_q4m,
-                                        rms_norm, qkv_rope, kv_append,   decode_attention,
-                                        swiglu,   add_into, topk_insert, topk_final};
+  static constexpr KernelTable table = {dot_bf16,      dot_q8,       dot_q4,      dot_q4m,
+                                        rms_norm,      qkv_rope,     kv_append,   decode_attention,
+                                        swiglu,        add_into,     topk_insert, topk_final,
+                                        qkv_norm_rope, gate_context, gated_delta};
   return table;
 }
 

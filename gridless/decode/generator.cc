@@ -62,8 +62,7 @@ Result<void> Generator::check(std::span<const int32_t> prompt,
 void Generator::rewind(std::span<const int32_t> prompt) {
   // The last token of the prompt is always computed: its logits are wanted.
   const auto same = std::ranges::mismatch(held_, prompt.first(prompt.size() - 1)).in1;
-  held_.erase(same, held_.end());
-  model_.truncate(0, std::ssize(held_));
+  held_.resize(static_cast<size_t>(model_.truncate(0, same - held_.begin())));
 }
 
 Result<void> Generator::launch(std::span<const int32_t> tokens) {
@@ -99,8 +98,9 @@ Result<void> Generator::prefill(std::span<const int32_t> prompt, const GenerateO
 Result<std::vector<int32_t>> Generator::drafts(const GenerateOptions& options,
                                                const Completion& completion) const {
   // One row is the last token's; the token after the drafts has to fit, too.
-  const int64_t most = std::min({options.draft_tokens, limits_.max_rows - 1, completion.room() - 1,
-                                 limits_.context - std::ssize(held_) - 1});
+  const int64_t most =
+      std::min({options.draft_tokens, limits_.max_rows - 1, limits_.pending_rows - 1,
+                completion.room() - 1, limits_.context - std::ssize(held_) - 1});
   if (options.draft == nullptr || most < 1) return std::vector<int32_t>();
   TRY(Proposal proposal, options.draft->propose(most));
   GRIDLESS_CHECK(std::ssize(proposal.tokens) <= most &&

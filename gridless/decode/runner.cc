@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "gridless/base/check.h"
+#include "gridless/blocks/step_rows.h"
 #include "gridless/cpu/engine.h"
 #include "gridless/emulate/emulator.h"
 
@@ -26,15 +27,15 @@ using emulate::CoreMemory;
 class Memory {
  public:
   Memory() = default;
-  explicit Memory(size_t bytes) : bytes_(std::max<size_t>(bytes, 64)) {
-    void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+  explicit Memory(size_t bytes) : bytes_(bytes) {
+    void* p = mmap(nullptr, std::max<size_t>(bytes_, 1), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     GRIDLESS_CHECK(p != MAP_FAILED, "no memory for {} bytes", bytes_);
     madvise(p, bytes_, MADV_HUGEPAGE);
     data_ = static_cast<std::byte*>(p);
   }
   ~Memory() {
-    if (data_) munmap(data_, bytes_);
+    if (data_) munmap(data_, std::max<size_t>(bytes_, 1));
   }
   Memory(Memory&& o) noexcept : data_(std::exchange(o.data_, nullptr)), bytes_(o.bytes_) {}
   Memory& operator=(Memory&& o) noexcept {
@@ -60,78 +61,72 @@ Error from_diagnostics(const Diagnostics& d) { return {Error::Kind::kMachine, to
 class StepRunner::Impl {
  public:
   RunnerOptions options;
-  models::LlamaConfig config;
-  models::LlamaSharding sharding;
-  models::LlamaFormats formats{};
+  int64_t vocab = 0;
+  std::optional<int64_t> rows_taken_back;
   models::StepShape shape;
-  weights::StreamLayout layout;
-
-  Result<void> set_up() {
-    TRY(sharding, models::shard_llama(config, options.cores));
-    if (options.context < 1) return input_error("a context of {} tokens", options.context);
-    shape.slots = options.slots;
-    shape.slot_pages = (options.context + kPageTokens - 1) / kPageTokens;
-    shape.pages = shape.slots * shape.slot_pages;
-    shape.format = options.format.value_or(formats.layers);
-    shape.head_format = options.format.value_or(formats.head);
-    formats = {shape.format, shape.head_format};
-    layout = models::llama_stream(config, sharding, shape);
-    const auto cores = static_cast<size_t>(options.cores);
-    for (size_t c = 0; c < cores; ++c) {
-      images.emplace_back(static_cast<size_t>(layout.total_bytes()));
-      kv.emplace_back(static_cast<size_t>(config.layers * shape.pages * 2 * kPageTokens *
-                                          sharding.heads.padded() * 2));
-    }
-    frequencies = models::rope_lanes(config, sharding.heads);
-    table = std::vector<int32_t>(static_cast<size_t>(shape.slots * shape.slot_pages), 0);
-    keep = std::vector<int32_t>(static_cast<size_t>(shape.slots), 0);
-    pages_of = std::vector<std::vector<int32_t>>(static_cast<size_t>(shape.slots));
-    for (int64_t p = shape.pages; p > 0; --p) free_pages.push_back(static_cast<int32_t>(p - 1));
-    return {};
-  }
+  std::unique_ptr<models::ShardedModel> model;
 
   // The program of one row count, with what only it needs.
   struct Launch {
     ir::Program program;
     int64_t rows = 0;
     std::vector<int32_t> table;
-    struct Core {
-      std::vector<float> candidate_logits;
-      std::vector<int32_t> candidate_ids;
-      std::vector<float> logits;
-    };
-    std::vector<Core> cores;
+    // By result that is no state; [core].
+    std::map<std::string, std::vector<Memory>, std::less<>> results;
     std::vector<CoreMemory> memory;
     std::unique_ptr<cpu::Engine> engine;
     std::optional<emulate::Emulator> emulator;
+
+    template <typename T>
+    const T* result(std::string_view name, size_t core) const {
+      return results.find(name)->second[core].template as<T>();
+    }
   };
+
+  // Spreads the model and sets its memory up, zero.
+  Result<void> set_up(const models::Model& m, const models::Formats& native) {
+    vocab = m.vocab();
+    rows_taken_back = m.rows_taken_back();
+    if (options.context < 1) return input_error("a context of {} tokens", options.context);
+    shape.slots = options.slots;
+    shape.slot_pages = (options.context + kPageTokens - 1) / kPageTokens;
+    shape.pages = shape.slots * shape.slot_pages;
+    shape.formats = native;
+    if (options.format) shape.formats = {*options.format, *options.format};
+    TRY(model, m.on_cores(options.cores, shape));
+    const auto slots = static_cast<size_t>(shape.slots);
+    pages.assign(slots * static_cast<size_t>(shape.slot_pages), 0);
+    keep.assign(slots, 0);
+    held.assign(slots, 0);
+    pages_of.resize(slots);
+    for (int64_t p = shape.pages; p > 0; --p) free_pages.push_back(static_cast<int32_t>(p - 1));
+    TRY(Launch * first, launch_for(1));
+    last = first;
+    return {};
+  }
+
+  // Constants, with each one's memory, of one core or of all.
+  using Fill =
+      std::function<Result<void>(std::string_view operand, int core, std::span<std::byte>)>;
+  Result<void> fill_constants(const Fill& fill) {
+    for (auto& [name, memory] : constants)
+      for (size_t c = 0; c < memory.size(); ++c)
+        TRY_VOID(fill(name, static_cast<int>(c), memory[c].bytes()));
+    return {};
+  }
 
   Result<Launch*> launch_for(int64_t rows) {
     int64_t r = 1;
     while (r < rows) r *= 2;
     if (const auto it = launches.find(r); it != launches.end()) return it->second.get();
-    models::StepShape s = shape;
-    s.rows = r;
-    auto program = models::llama_step(config, sharding, s, layout);
+    auto program = model->program(r);
     if (!program) return std::unexpected(from_diagnostics(program.error()));
     auto l = std::make_unique<Launch>();
     l->program = std::move(*program);
     l->rows = r;
     l->table.resize(static_cast<size_t>(blocks::kRowFields * r));
-    l->cores.resize(static_cast<size_t>(options.cores));
-    for (size_t c = 0; c < l->cores.size(); ++c) {
-      Launch::Core& core = l->cores[c];
-      core.candidate_logits.resize(static_cast<size_t>(r * kLanes));
-      core.candidate_ids.resize(static_cast<size_t>(r * kLanes));
-      core.logits.resize(static_cast<size_t>(layout.tail[0].panels * r * kLanes));
-      const auto kv_bytes = kv_span(c);
-      // In the order of the step program's operands and results.
-      l->memory.push_back(
-          {.operands = {bytes(l->table), bytes(table), bytes(keep), bytes(embedding), bytes(norms),
-                        bytes(frequencies), image_span(c), kv_bytes},
-           .results = {kv_bytes, writable(core.candidate_logits), writable(core.candidate_ids),
-                       writable(core.logits)}});
-    }
+    for (size_t c = 0; c < static_cast<size_t>(options.cores); ++c)
+      l->memory.push_back(memory_of(*l, c));
     if (options.engine == EngineKind::kCpu) {
       auto engine = cpu::Engine::create(l->program, l->memory,
                                         {.threads = options.threads, .isa = options.isa});
@@ -145,38 +140,110 @@ class StepRunner::Impl {
     return (launches[r] = std::move(l)).get();
   }
 
-  template <typename T>
-  static std::span<const std::byte> bytes(const std::vector<T>& v) {
-    return std::as_bytes(std::span(v));
-  }
-  template <typename T>
-  static std::span<std::byte> writable(std::vector<T>& v) {
-    return std::as_writable_bytes(std::span(v));
-  }
-  std::span<std::byte> image_span(size_t c) const {
-    return images[c].bytes().first(static_cast<size_t>(layout.total_bytes()));
-  }
-  std::span<std::byte> kv_span(size_t c) const {
-    return kv[c].bytes().first(static_cast<size_t>(config.layers * shape.pages * 2 * kPageTokens *
-                                                   sharding.heads.padded() * 2));
+  // The operands and results of a core, in the order of the call. The first program makes the
+  // memory of constants and state, which all share.
+  CoreMemory memory_of(Launch& l, size_t core) {
+    const ir::Call& call = l.program.call;
+    std::vector<bool> is_state(call.operands.size());
+    for (const auto& [result, operand] : call.aliases)
+      is_state[static_cast<size_t>(operand)] = true;
+    CoreMemory out;
+    for (size_t i = 0; i < call.operands.size(); ++i) {
+      const ir::CallArg& a = call.operands[i];
+      const auto bytes = static_cast<size_t>(emulate::tensor_bytes(a));
+      if (a.name == "rows") {
+        out.operands.push_back(std::as_bytes(std::span(l.table)));
+      } else if (a.name == "pages") {
+        out.operands.push_back(std::as_bytes(std::span(pages)));
+      } else if (a.name == "keep") {
+        out.operands.push_back(std::as_bytes(std::span(keep)));
+      } else {
+        const bool each = is_state[i] || model->per_core(a.name);
+        std::vector<Memory>& memory = is_state[i] ? states[a.name] : constants[a.name];
+        if (memory.empty()) {
+          for (int c = 0; c < (each ? options.cores : 1); ++c) memory.emplace_back(bytes);
+        }
+        out.operands.push_back(memory[each ? core : 0].bytes());
+      }
+    }
+    for (size_t i = 0; i < call.results.size(); ++i) {
+      const ir::CallArg& a = call.results[i];
+      if (const auto state = states.find(a.name); state != states.end()) {
+        out.results.push_back(state->second[core].bytes());
+        continue;
+      }
+      std::vector<Memory>& memory = l.results[a.name];
+      memory.emplace_back(static_cast<size_t>(emulate::tensor_bytes(a)));
+      out.results.push_back(memory.back().bytes());
+    }
+    return out;
   }
 
   Result<void> provide_pages(const Row& row) {
-    std::vector<int32_t>& pages = pages_of[static_cast<size_t>(row.slot)];
+    std::vector<int32_t>& mine = pages_of[static_cast<size_t>(row.slot)];
     const int64_t page = row.position / kPageTokens;
     if (row.position < 0 || page >= shape.slot_pages) {
       return input_error("position {} is beyond the context of {} tokens", row.position,
                          shape.slot_pages * kPageTokens);
     }
-    while (static_cast<int64_t>(pages.size()) <= page) {
+    while (static_cast<int64_t>(mine.size()) <= page) {
       GRIDLESS_CHECK(!free_pages.empty());
       const int32_t fresh = free_pages.back();
       free_pages.pop_back();
-      table[static_cast<size_t>(row.slot * shape.slot_pages + static_cast<int64_t>(pages.size()))] =
+      pages[static_cast<size_t>(row.slot * shape.slot_pages + static_cast<int64_t>(mine.size()))] =
           fresh;
-      pages.push_back(fresh);
+      mine.push_back(fresh);
     }
     return {};
+  }
+
+  // Takes the slots of recurrent models back to where their rows begin, and counts these in.
+  Result<void> continue_slots(std::span<const Row> rows) {
+    std::vector<int32_t> seen;
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const Row& row = rows[r];
+      if (r > 0 && row.slot == rows[r - 1].slot) {
+        if (row.position != rows[r - 1].position + 1) {
+          return input_error("row {}: position {} after {} in slot {}", r, row.position,
+                             rows[r - 1].position, row.slot);
+        }
+        continue;
+      }
+      if (std::ranges::find(seen, row.slot) != seen.end()) {
+        return input_error("row {}: the rows of slot {} do not stand together", r, row.slot);
+      }
+      seen.push_back(row.slot);
+      const int64_t at = held[static_cast<size_t>(row.slot)];
+      if (row.position > at || take_back(row.slot, row.position) != row.position) {
+        return input_error(
+            "row {}: position {} of slot {}, which holds {} tokens of a recurrent model: go on, go "
+            "back at most {}, or start again at 0",
+            r, row.position, row.slot, at, *rows_taken_back);
+      }
+    }
+    return {};
+  }
+
+  int64_t take_back(int64_t slot, int64_t position) {
+    int64_t& at = held[static_cast<size_t>(slot)];
+    int32_t& kept = keep[static_cast<size_t>(slot)];
+    if (position >= at) return at;
+    const bool possible = at - position <= kept;
+    kept -= possible ? static_cast<int32_t>(at - position) : kept;
+    return at = possible ? position : 0;
+  }
+
+  void count_rows(std::span<const Row> rows) {
+    if (!rows_taken_back) return;
+    for (size_t r = 0; r < rows.size();) {
+      size_t end = r;
+      while (end < rows.size() && rows[end].slot == rows[r].slot) ++end;
+      const auto slot = static_cast<size_t>(rows[r].slot);
+      held[slot] = rows[end - 1].position + 1;
+      keep[slot] =
+          static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(end - r), *rows_taken_back));
+      r = end;
+    }
   }
 
   // Chooses the program for the rows and fills its tables.
@@ -190,7 +257,7 @@ class StepRunner::Impl {
       const bool active = r < static_cast<int64_t>(rows.size());
       const Row row = active ? rows[static_cast<size_t>(r)] : Row{};
       if (active) {
-        if (row.token < 0 || row.token >= config.vocab || row.slot < 0 || row.slot >= shape.slots) {
+        if (row.token < 0 || row.token >= vocab || row.slot < 0 || row.slot >= shape.slots) {
           return input_error("row {}: token {}, slot {} out of range", r, row.token, row.slot);
         }
         TRY_VOID(provide_pages(row));
@@ -199,6 +266,7 @@ class StepRunner::Impl {
       for (int f = 0; f < blocks::kRowFields; ++f)
         l->table[static_cast<size_t>(f * l->rows + r)] = fields[f];
     }
+    if (rows_taken_back) TRY_VOID(continue_slots(rows));
     last = l;
     return {};
   }
@@ -207,18 +275,22 @@ class StepRunner::Impl {
     TRY_VOID(prepare(rows));
     if (last->engine) {
       if (auto ok = last->engine->run(); !ok) return std::unexpected(from_diagnostics(ok.error()));
-      return {};
+    } else {
+      const emulate::Report report = last->emulator->run(last->memory);
+      if (!report.diagnostics.empty() || !report.finished) {
+        return std::unexpected(from_diagnostics(report.diagnostics));
+      }
     }
-    const emulate::Report report = last->emulator->run(last->memory);
-    if (!report.diagnostics.empty() || !report.finished) {
-      return std::unexpected(from_diagnostics(report.diagnostics));
-    }
+    count_rows(rows);
     return {};
   }
 
-  std::vector<Memory> images, kv;
-  std::vector<float> embedding, norms, frequencies;
-  std::vector<int32_t> table, keep;
+  int64_t vocab_shard() const { return vocab / options.cores; }
+
+  // By operand; [core], or one for all.
+  std::map<std::string, std::vector<Memory>, std::less<>> constants, states;
+  std::vector<int32_t> pages, keep;  // the tables of the contract
+  std::vector<int64_t> held;         // tokens of a slot, for recurrent models
   std::vector<std::vector<int32_t>> pages_of;
   std::vector<int32_t> free_pages;
   std::map<int64_t, std::unique_ptr<Launch>> launches;
@@ -233,46 +305,52 @@ Result<std::unique_ptr<StepRunner>> StepRunner::load(const weights::Checkpoint& 
                                                      const std::function<void(double)>& progress) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  TRY(impl->config, models::llama_config(checkpoint.config()));
-  TRY_VOID(models::check_tensors(checkpoint, impl->config));
-  TRY(impl->formats, models::native_formats(checkpoint, impl->config));
-  TRY_VOID(impl->set_up());
-  TRY(impl->embedding, models::embedding_table(checkpoint, impl->config));
-  TRY(impl->norms, models::norm_table(checkpoint, impl->config));
-  for (int c = 0; c < options.cores; ++c) {
-    if (progress) progress(static_cast<double>(c) / options.cores);
-    std::span<std::byte> image = impl->image_span(static_cast<size_t>(c));
-    TRY_VOID(models::pack_weights(checkpoint, impl->config, impl->sharding, impl->layout, c,
-                                  {reinterpret_cast<uint32_t*>(image.data()), image.size() / 4}));
-  }
+  TRY(const std::unique_ptr<models::Model> model, models::model_of(checkpoint.config()));
+  TRY_VOID(model->check_tensors(checkpoint));
+  TRY(const models::Formats native, model->native_formats(checkpoint));
+  TRY_VOID(impl->set_up(*model, native));
+  TRY_VOID(impl->fill_constants([&](std::string_view operand, int core, std::span<std::byte> out) {
+    if (progress && operand == "weights") progress(static_cast<double>(core) / options.cores);
+    return impl->model->fill(checkpoint, operand, core, out);
+  }));
   if (progress) progress(1);
   return std::unique_ptr<StepRunner>(new StepRunner(std::move(impl)));
 }
 
-Result<std::unique_ptr<StepRunner>> StepRunner::random(const models::LlamaConfig& config,
+namespace {
+
+// Words whose halves are small as bf16 and as f16, so that codes, scales and bf16 weights alike
+// stay far from overflow. One random block everywhere.
+void fill_with_small_words(std::span<std::byte> out) {
+  std::mt19937 random(1);
+  auto* words = reinterpret_cast<uint32_t*>(out.data());
+  const size_t count = out.size() / 4, block = std::min<size_t>(count, 1 << 20);
+  for (size_t i = 0; i < block; ++i) {
+    const auto r = static_cast<uint32_t>(random());
+    words[i] = (r & 0x807f807fu) | 0x1c001c00u;
+  }
+  for (size_t i = block; i < count; i += block)
+    std::copy_n(words, std::min(block, count - i), words + i);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StepRunner>> StepRunner::random(const models::Model& model,
                                                        const RunnerOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  impl->config = config;
-  impl->formats = {weights::Format::kBf16, weights::Format::kBf16};
-  TRY_VOID(impl->set_up());
-  std::mt19937 random(1);
-  const auto width = static_cast<size_t>(blocks::round_to_lanes(config.hidden));
-  impl->embedding.assign(static_cast<size_t>(config.vocab) * width, 0.01f);
-  impl->norms.assign(static_cast<size_t>(2 * config.layers + 1) * width, 1.0f);
-  // One random chunk everywhere: words whose halves are small as bf16 and as f16, so that codes,
-  // scales and bf16 weights alike stay far from overflow.
-  for (size_t c = 0; c < static_cast<size_t>(options.cores); ++c) {
-    std::span<std::byte> image = impl->image_span(c);
-    auto* words = reinterpret_cast<uint32_t*>(image.data());
-    const size_t count = image.size() / 4, block = std::min<size_t>(count, 1 << 20);
-    for (size_t i = 0; i < block; ++i) {
-      const auto r = static_cast<uint32_t>(random());
-      words[i] = (r & 0x807f807fu) | 0x1c001c00u;
-    }
-    for (size_t i = block; i < count; i += block)
-      std::copy_n(words, std::min(block, count - i), words + i);
-  }
+  TRY_VOID(impl->set_up(model, {}));
+  TRY_VOID(impl->fill_constants(
+      [&](std::string_view operand, int, std::span<std::byte> out) -> Result<void> {
+        if (operand == "weights") {
+          fill_with_small_words(out);
+        } else {
+          // Negative: the decay of a recurrent state must not grow.
+          const float value = operand == "norms" ? 1.0f : operand == "embedding" ? 0.01f : -0.01f;
+          std::ranges::fill(std::span(reinterpret_cast<float*>(out.data()), out.size() / 4), value);
+        }
+        return {};
+      }));
   return std::unique_ptr<StepRunner>(new StepRunner(std::move(impl)));
 }
 
@@ -283,24 +361,25 @@ Result<std::vector<cpu::TraceEvent>> StepRunner::step_traced(std::span<const Row
   if (!impl_->last->engine) return input_error("only the CPU engine traces its steps");
   auto events = impl_->last->engine->run_traced();
   if (!events) return std::unexpected(from_diagnostics(events.error()));
+  impl_->count_rows(rows);
   return std::move(*events);
 }
 
 std::vector<Candidate> StepRunner::candidates(int64_t row) const {
   const Impl::Launch& l = *impl_->last;
   std::vector<Candidate> out;
-  for (size_t c = 0; c < l.cores.size(); ++c) {
+  for (int c = 0; c < impl_->options.cores; ++c) {
+    const auto* ids = l.result<int32_t>("candidate_ids", static_cast<size_t>(c));
+    const auto* logits = l.result<float>("candidate_logits", static_cast<size_t>(c));
     for (int64_t i = 0; i < impl_->shape.candidates; ++i) {
-      const auto at = static_cast<size_t>(row * kLanes + i);
-      out.push_back({static_cast<int32_t>(l.cores[c].candidate_ids[at] +
-                                          static_cast<int64_t>(c) * impl_->sharding.vocab),
-                     l.cores[c].candidate_logits[at]});
+      const int64_t at = row * kLanes + i;
+      out.push_back({static_cast<int32_t>(ids[at] + c * impl_->vocab_shard()), logits[at]});
     }
   }
   std::ranges::stable_sort(out, [](const Candidate& a, const Candidate& b) {
     return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
   });
-  out.resize(static_cast<size_t>(std::min<int64_t>(impl_->shape.candidates, impl_->config.vocab)));
+  out.resize(static_cast<size_t>(std::min<int64_t>(impl_->shape.candidates, impl_->vocab)));
   return out;
 }
 
@@ -308,13 +387,13 @@ int32_t StepRunner::argmax(int64_t row) const { return candidates(row)[0].id; }
 
 void StepRunner::logits(int64_t row, std::span<float> out) const {
   const Impl::Launch& l = *impl_->last;
-  GRIDLESS_CHECK(static_cast<int64_t>(out.size()) == impl_->config.vocab);
-  const int64_t shard = impl_->sharding.vocab;
-  for (size_t c = 0; c < l.cores.size(); ++c) {
+  GRIDLESS_CHECK(static_cast<int64_t>(out.size()) == impl_->vocab);
+  const int64_t shard = impl_->vocab_shard();
+  for (int c = 0; c < impl_->options.cores; ++c) {
+    const auto* all = l.result<float>("logits", static_cast<size_t>(c));
     for (int64_t v = 0; v < shard; v += kLanes) {
-      const float* from = l.cores[c].logits.data() + (v / kLanes * l.rows + row) * kLanes;
-      std::copy_n(from, std::min(kLanes, shard - v),
-                  out.data() + static_cast<int64_t>(c) * shard + v);
+      const float* from = all + (v / kLanes * l.rows + row) * kLanes;
+      std::copy_n(from, std::min(kLanes, shard - v), out.data() + c * shard + v);
     }
   }
 }
@@ -322,11 +401,12 @@ void StepRunner::logits(int64_t row, std::span<float> out) const {
 Result<void> StepRunner::check_logits(int64_t row) const {
   constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinity alone
   const Impl::Launch& l = *impl_->last;
-  const int64_t shard = impl_->sharding.vocab;
-  for (const Impl::Launch::Core& core : l.cores) {
+  const int64_t shard = impl_->vocab_shard();
+  for (int c = 0; c < impl_->options.cores; ++c) {
+    const auto* all = l.result<float>("logits", static_cast<size_t>(c));
     uint32_t bad = 0;
     for (int64_t v = 0; v < shard; v += kLanes) {
-      const float* from = core.logits.data() + (v / kLanes * l.rows + row) * kLanes;
+      const float* from = all + (v / kLanes * l.rows + row) * kLanes;
       const int64_t n = std::min(kLanes, shard - v);
       for (int64_t i = 0; i < n; ++i)
         bad |= (std::bit_cast<uint32_t>(from[i]) & kExponent) == kExponent ? 1u : 0u;
@@ -340,29 +420,39 @@ Result<void> StepRunner::check_logits(int64_t row) const {
   return {};
 }
 
-void StepRunner::truncate(int64_t slot, int64_t position) {
+int64_t StepRunner::truncate(int64_t slot, int64_t position) {
+  if (impl_->rows_taken_back) position = impl_->take_back(slot, position);
   std::vector<int32_t>& pages = impl_->pages_of[static_cast<size_t>(slot)];
   const auto needed = static_cast<size_t>((position + kPageTokens - 1) / kPageTokens);
   while (pages.size() > needed) {
     impl_->free_pages.push_back(pages.back());
     pages.pop_back();
   }
+  return position;
 }
 
-const models::LlamaConfig& StepRunner::config() const { return impl_->config; }
+std::span<const std::byte> StepRunner::state(std::string_view operand, int core) const {
+  const auto it = impl_->states.find(operand);
+  if (it == impl_->states.end()) return {};
+  return it->second[static_cast<size_t>(core)].bytes();
+}
+
+int64_t StepRunner::vocab() const { return impl_->vocab; }
 const RunnerOptions& StepRunner::options() const { return impl_->options; }
 StepLimits StepRunner::limits() const {
-  return {impl_->config.vocab, impl_->options.context, impl_->options.max_rows};
+  return {.vocab = impl_->vocab,
+          .context = impl_->options.context,
+          .max_rows = impl_->options.max_rows,
+          .pending_rows = impl_->rows_taken_back.value_or(INT64_MAX)};
 }
-models::LlamaFormats StepRunner::formats() const { return impl_->formats; }
+models::Formats StepRunner::formats() const { return impl_->shape.formats; }
 
 int64_t StepRunner::weight_bytes() const {
-  return impl_->layout.used_bytes() * impl_->options.cores;
+  return impl_->model->stream().used_bytes() * impl_->options.cores;
 }
 
 int64_t StepRunner::bytes_per_step(int64_t position) const {
-  const int64_t kv = impl_->config.layers * (position + 1) * 2 * impl_->sharding.heads.width() * 2;
-  return weight_bytes() + kv * impl_->options.cores;
+  return weight_bytes() + impl_->model->state_bytes(position);
 }
 
 }  // namespace gridless::decode

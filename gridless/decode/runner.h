@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,7 +21,7 @@
 #include "gridless/base/error.h"
 #include "gridless/cpu/engine.h"
 #include "gridless/decode/step_model.h"
-#include "gridless/models/llama/weights.h"
+#include "gridless/models/model.h"
 
 namespace gridless::decode {
 
@@ -51,7 +52,7 @@ class StepRunner final : public StepModel {
       const std::function<void(double)>& progress = nullptr);
   // Random weights of a shape, for benchmarks: values are finite and small, nothing else is
   // promised.
-  static Result<std::unique_ptr<StepRunner>> random(const models::LlamaConfig& config,
+  static Result<std::unique_ptr<StepRunner>> random(const models::Model& model,
                                                     const RunnerOptions& options);
   ~StepRunner() override;
 
@@ -66,11 +67,14 @@ class StepRunner final : public StepModel {
   std::vector<Candidate> candidates(int64_t row) const;  // of the last launch, descending
   void logits(int64_t row, std::span<float> out) const override;
   Result<void> check_logits(int64_t row) const override;
-  void truncate(int64_t slot, int64_t position) override;
+  int64_t truncate(int64_t slot, int64_t position) override;
 
-  const models::LlamaConfig& config() const;
+  // A core's memory of an operand that is state (docs/launch_contract.md); empty: no such one.
+  std::span<const std::byte> state(std::string_view operand, int core) const;
+
+  int64_t vocab() const;
   const RunnerOptions& options() const;
-  models::LlamaFormats formats() const;
+  models::Formats formats() const;
   int64_t bytes_per_step(int64_t position) const override;
   int64_t weight_bytes() const;
 

@@ -21,6 +21,8 @@ struct StepLimits {
   int64_t vocab = 0;
   int64_t context = 0;   // positions of a sequence
   int64_t max_rows = 0;  // of a launch
+  // Rows of a slot's last launch that truncate() can take back: those of a verification.
+  int64_t pending_rows = INT64_MAX;
 };
 
 class StepModel {
@@ -32,8 +34,9 @@ class StepModel {
 
   virtual StepLimits limits() const = 0;
 
-  // One launch of rows.size() <= max_rows rows. Positions of a slot must continue what it holds, or
-  // overwrite its tail. Errors: context or page table exceeded, a fault of the engine.
+  // One launch of rows.size() <= max_rows rows. Rows of a slot stand together, in ascending
+  // positions that continue what it holds, or overwrite its tail as far as truncate() can go back.
+  // Errors: context or page table exceeded, a fault of the engine.
   virtual Result<void> step(std::span<const Row> rows) = 0;
 
   // Of the last launch.
@@ -42,8 +45,9 @@ class StepModel {
   // An error where a logit of the row is NaN or infinite: no token can be chosen from them.
   virtual Result<void> check_logits(int64_t row) const = 0;
 
-  // Forgets the tokens of a slot from `position` on and frees their pages.
-  virtual void truncate(int64_t slot, int64_t position) = 0;
+  // Forgets the tokens of a slot from `position` on and frees their pages. Returns where the slot
+  // goes on: at `position`, or at 0 where a recurrent state cannot be taken back so far.
+  virtual int64_t truncate(int64_t slot, int64_t position) = 0;
 
   // Bytes of weights and state that one launch with one row at `position` reads, all cores
   // together.

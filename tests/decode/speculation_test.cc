@@ -150,6 +150,19 @@ TEST_F(Speculation, LaunchesKeepToTheRowsOfTheModel) {
   EXPECT_EQ(*std::ranges::max_element(model_.launches), kLimits.max_rows);
 }
 
+TEST_F(Speculation, RejectedRowsCanBeTakenBack) {
+  StepLimits limits = kLimits;
+  limits.pending_rows = 4;
+  FakeModel model(limits, counting);
+  FakeDraft draft = counting_draft([](size_t) { return false; });
+  Generator generator(model, std::nullopt, {});
+  ASSERT_TRUE(generator.generate(
+      Ids{1, 2, 3},
+      {.max_tokens = 60, .draft = &draft, .draft_tokens = 1000, .adapt_draft = false}));
+  model.launches.erase(model.launches.begin(), model.launches.begin() + 2);  // the prompt
+  EXPECT_EQ(*std::ranges::max_element(model.launches), 4);
+}
+
 TEST_F(Speculation, CancellationBetweenRounds) {
   FakeDraft draft = counting_draft([](size_t) { return false; });
   std::atomic<bool> cancel = false;

@@ -86,7 +86,7 @@ std::vector<Text> texts() {
 void teacher_force(StepRunner& runner, const Ids& ids,
                    const std::function<void(size_t, std::span<const float>, int32_t)>& each) {
   runner.truncate(0, 0);
-  std::vector<float> logits(static_cast<size_t>(runner.config().vocab));
+  std::vector<float> logits(static_cast<size_t>(runner.vocab()));
   for (size_t at = 0; at < ids.size();) {
     std::vector<Row> rows;
     for (; rows.size() < 64 && at + rows.size() < ids.size();)

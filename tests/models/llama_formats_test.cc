@@ -16,7 +16,7 @@ using weights::testing::Bytes;
 constexpr uint32_t kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ8_0 = 8;  // ggml's numbers
 
 // One layer of 32 units; all matrices of type `matrices`, but ffn_down `down` and the embedding.
-LlamaFormats formats_of(uint32_t matrices, uint32_t down, uint32_t embedding) {
+Formats formats_of(uint32_t matrices, uint32_t down, uint32_t embedding) {
   weights::testing::GgufBuilder b;
   b.text("general.architecture", "llama");
   b.u32("llama.block_count", 1).u32("llama.embedding_length", 32);

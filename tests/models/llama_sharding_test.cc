@@ -38,9 +38,9 @@ TEST(LlamaSharding, EveryQueryHeadIsOnOneCoreWithItsKeyValueHead) {
       ASSERT_TRUE(s) << s.error().message;
       std::map<int64_t, int> query_uses, kv_uses;
       for (int core = 0; core < cores; ++core) {
-        const auto of = s->heads_of(core);
-        ASSERT_EQ(static_cast<int64_t>(of.kv.size()), s->heads.heads);
-        ASSERT_EQ(static_cast<int64_t>(of.q.size()), s->heads.groups);
+        const auto of = s->attention.heads_of(core);
+        ASSERT_EQ(static_cast<int64_t>(of.kv.size()), s->attention.shape.heads);
+        ASSERT_EQ(static_cast<int64_t>(of.q.size()), s->attention.shape.groups);
         for (const int64_t h : of.kv) kv_uses[h] += h >= 0;
         for (const auto& group : of.q) {
           ASSERT_EQ(group.size(), of.kv.size());
@@ -58,7 +58,7 @@ TEST(LlamaSharding, EveryQueryHeadIsOnOneCoreWithItsKeyValueHead) {
         EXPECT_LT(head, heads);
       }
       EXPECT_EQ(static_cast<int64_t>(kv_uses.size()), kv);
-      for (const auto& [head, uses] : kv_uses) EXPECT_EQ(uses, s->cores_per_kv) << head;
+      for (const auto& [head, uses] : kv_uses) EXPECT_EQ(uses, s->attention.cores_per_kv) << head;
       EXPECT_GE(s->ffn * cores, c.ffn);
       EXPECT_EQ(s->ffn % 32, 0);
       EXPECT_EQ(s->vocab * cores, c.vocab);
@@ -78,10 +78,10 @@ TEST(LlamaSharding, CoresMustDivideTheVocabulary) {
 TEST(LlamaSharding, RopeLanesRepeatTheFrequenciesPerHead) {
   const LlamaConfig c = config(8, 4);
   const auto s = shard_llama(c, 2);
-  const std::vector<float> lanes = rope_lanes(c, s->heads), f = c.rope_frequencies();
-  ASSERT_EQ(static_cast<int64_t>(lanes.size()), s->heads.padded_half());
+  const std::vector<float> lanes = rope_lanes(c, s->attention.shape), f = c.rope_frequencies();
+  ASSERT_EQ(static_cast<int64_t>(lanes.size()), s->attention.shape.padded_half());
   for (size_t i = 0; i < lanes.size(); ++i)
-    EXPECT_EQ(lanes[i], i < static_cast<size_t>(s->heads.half()) ? f[i % 8] : 0.0f);
+    EXPECT_EQ(lanes[i], i < static_cast<size_t>(s->attention.shape.half()) ? f[i % 8] : 0.0f);
 }
 
 }  // namespace

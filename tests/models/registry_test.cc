@@ -1,4 +1,4 @@
-#include "gridless/models/registry.h"
+#include "gridless/models/model.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,15 @@
 namespace gridless::models {
 namespace {
 
-// SmolLM2's 272 tensors hold this many numbers; Llama 3 8B is published with this many.
+// SmolLM2's 272 tensors hold this many numbers; the others are published with this many.
 TEST(Registry, ParameterCountsAreTheCheckpoints) {
-  EXPECT_EQ(parameter_count(find_model("smollm2")->facts), 134'515'008u);
-  EXPECT_EQ(parameter_count(find_model("llama_8b")->facts), 8'030'261'248u);
+  const auto parameters = [](const char* name) {
+    return model_of(find_model(name)->facts)->parameters();
+  };
+  EXPECT_EQ(parameters("smollm2"), 134'515'008);
+  EXPECT_EQ(parameters("llama_8b"), 8'030'261'248);
+  EXPECT_EQ(parameters("qwen3_8_27b"), 26'895'998'464);
+  EXPECT_EQ(parameters("qwen3_5_0_8b"), 752'393'024);
 }
 
 TEST(Registry, NamesAreDistinctAndFound) {
@@ -27,7 +32,8 @@ TEST(Registry, UnknownModelListsTheKnownOnes) {
   const auto path = resolve_weights("no-such-model");
   ASSERT_FALSE(path);
   EXPECT_EQ(path.error().message,
-            "there is no model or file 'no-such-model'; the models are smollm2, llama_8b");
+            "there is no model or file 'no-such-model'; the models are smollm2, llama_8b, "
+            "qwen3_8_27b, qwen3_5_0_8b");
 }
 
 TEST(Registry, ShapeWithoutWeightsAsksForACheckpoint) {

@@ -5,49 +5,13 @@
 #include <numbers>
 #include <string>
 
+#include "gridless/models/config_values.h"
+
 namespace gridless::models {
 
 namespace {
 
 using Json = nlohmann::json;
-
-Result<int64_t> positive(const Json& config, const char* key,
-                         std::optional<int64_t> otherwise = {}) {
-  const auto it = config.find(key);
-  if (it == config.end() || it->is_null()) {
-    if (otherwise) return *otherwise;
-    return input_error("the config has no '{}'", key);
-  }
-  if (!it->is_number_integer() || it->get<int64_t>() <= 0 ||
-      it->get<int64_t>() > (int64_t{1} << 31)) {
-    return input_error("'{}' in the config is {}, not a positive integer", key, it->dump());
-  }
-  return it->get<int64_t>();
-}
-
-// All numbers of a config are positive: scales, bases, epsilons.
-Result<double> real(const Json& config, const char* key, double otherwise) {
-  const auto it = config.find(key);
-  if (it == config.end() || it->is_null()) return otherwise;
-  if (!it->is_number() || !(it->get<double>() > 0))
-    return input_error("'{}' in the config is {}, not a positive number", key, it->dump());
-  return it->get<double>();
-}
-
-Result<std::string> text(const Json& config, const char* key, std::string otherwise) {
-  const auto it = config.find(key);
-  if (it == config.end() || it->is_null()) return otherwise;
-  if (!it->is_string()) return input_error("'{}' in the config is {}, not a name", key, it->dump());
-  return it->get<std::string>();
-}
-
-Result<bool> flag(const Json& config, const char* key) {
-  const auto it = config.find(key);
-  if (it == config.end() || it->is_null()) return false;
-  if (!it->is_boolean())
-    return input_error("'{}' in the config is {}, neither true nor false", key, it->dump());
-  return it->get<bool>();
-}
 
 Result<void> read_rope(const Json& config, LlamaConfig& out) {
   TRY(out.rope_theta, real(config, "rope_theta", out.rope_theta));
@@ -170,14 +134,7 @@ Result<LlamaConfig> llama_config(const Json& config) {
       static_cast<int64_t>(out.rope_divisors.size()) != out.head_dim / 2) {
     return input_error("{} RoPE factors for a head of {}", out.rope_divisors.size(), out.head_dim);
   }
-  if (const auto it = config.find("eos_token_id"); it != config.end()) {
-    if (it->is_number_integer()) out.eos.push_back(it->get<int64_t>());
-    if (it->is_array()) {
-      for (const Json& id : *it) {
-        if (id.is_number_integer()) out.eos.push_back(id.get<int64_t>());
-      }
-    }
-  }
+  out.eos = end_of_text_ids(config);
   return out;
 }
 

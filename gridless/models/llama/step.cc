@@ -41,18 +41,12 @@ Operands declare(Kernel& k, const LlamaConfig& m, const HeadShape& h, const Step
   return io;
 }
 
-Ref copy_in(Kernel& k, Ref from) {
-  const Ref local = k.vmem(from.elem(), from.shape());
-  k.scope([&] { k.copy(from, local, k.dma_sem()).wait(); });
-  return local;
-}
-
 }  // namespace
 
 std::expected<ir::Program, Diagnostics> llama_step(const LlamaConfig& m, const LlamaSharding& s,
                                                    const StepShape& step,
                                                    const weights::StreamLayout& stream) {
-  const HeadShape& heads = s.heads;
+  const HeadShape& heads = s.attention.shape;
   const int64_t rows = step.rows;
   const double scale = 1.0 / std::sqrt(static_cast<double>(m.head_dim));
   Kernel k("llama_step", s.cores);

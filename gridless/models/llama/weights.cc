@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
-#include "gridless/weights/dequantise.h"
+#include "gridless/models/tensors.h"
 
 namespace gridless::models {
 
-using blocks::kLanes;
 using weights::Checkpoint;
 using weights::ColumnRange;
 using weights::Format;
-using weights::MatrixLayout;
 using weights::MatrixPlan;
 using weights::RowSource;
 using weights::TensorView;
@@ -33,15 +31,6 @@ std::string head_name(const Checkpoint& c, const LlamaConfig& m) {
   return !m.tied_head && c.find("lm_head.weight") ? "lm_head.weight" : "model.embed_tokens.weight";
 }
 
-Result<void> check_shape(const Checkpoint& c, const std::string& name, std::vector<int64_t> shape) {
-  TRY(const TensorView* t, c.require(name));
-  if (t->shape != shape) {
-    return input_error("tensor {} has the shape {}, the config asks for {}", name,
-                       weights::shape_text(t->shape), weights::shape_text(shape));
-  }
-  return weights::check_readable(*t);
-}
-
 // Rows of one head of a projection; head -1 gives zeros. Half-split order is made by the caller.
 void add_rows(std::vector<RowSource>& out, const TensorView* t, int64_t head, int64_t head_dim,
               int64_t from, int64_t count) {
@@ -53,7 +42,7 @@ void add_rows(std::vector<RowSource>& out, const TensorView* t, int64_t head, in
 class Planner {
  public:
   Planner(const Checkpoint& c, const LlamaConfig& m, const LlamaSharding& s, int core)
-      : c_(c), m_(m), s_(s), core_(core), heads_(s.heads_of(core)) {}
+      : c_(c), m_(m), s_(s), core_(core), heads_(s.attention.heads_of(core)) {}
 
   Result<MatrixPlan> plan(const std::string& name, int64_t layer) const {
     if (name == "qkv") return qkv(layer);
@@ -131,37 +120,24 @@ class Planner {
   const LlamaConfig& m_;
   const LlamaSharding& s_;
   int core_;
-  LlamaSharding::Heads heads_;
+  HeadSharding::Heads heads_;
 };
-
-Format native(const TensorView& t) {
-  switch (t.dtype) {
-    case weights::Dtype::kQ8_0:
-      return Format::kQ8;
-    case weights::Dtype::kQ4_0:
-      return Format::kQ4;
-    case weights::Dtype::kQ4_1:
-      return Format::kQ4m;
-    default:
-      return Format::kBf16;
-  }
-}
 
 }  // namespace
 
-Result<LlamaFormats> native_formats(const Checkpoint& checkpoint, const LlamaConfig& config) {
+Result<Formats> native_formats(const Checkpoint& checkpoint, const LlamaConfig& config) {
   TRY(const TensorView* first, checkpoint.require(in_layer(0, "mlp.gate_proj")));
-  Format layers = native(*first);
+  Format layers = native_format(*first);
   for (int64_t l = 0; l < config.layers; ++l) {
     for (const char* name : kMatrices) {
       TRY(const TensorView* t, checkpoint.require(in_layer(l, name)));
       // Matrices of different block types: bf16 rounds each value once, another block format would
       // quantise a second time.
-      if (native(*t) != layers) layers = Format::kBf16;
+      if (native_format(*t) != layers) layers = Format::kBf16;
     }
   }
   TRY(const TensorView* head, checkpoint.require(head_name(checkpoint, config)));
-  return LlamaFormats{layers, native(*head)};
+  return Formats{layers, native_format(*head)};
 }
 
 Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
@@ -191,49 +167,24 @@ Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
 
 Result<void> pack_weights(const Checkpoint& checkpoint, const LlamaConfig& config,
                           const LlamaSharding& sharding, const weights::StreamLayout& layout,
-                          int core, std::span<uint32_t> image) {
+                          int core, std::span<std::byte> image) {
   const Planner planner(checkpoint, config, sharding, core);
-  const int64_t chunk_words = layout.chunk_rows * kLanes;
-  const auto pack = [&](const MatrixLayout& m, int64_t layer, int64_t first_chunk) -> Result<void> {
-    TRY(const MatrixPlan plan, planner.plan(m.shape.name, layer));
-    return weights::pack_matrix(m, layout.chunk_rows, plan,
-                                image.subspan(static_cast<size_t>(first_chunk * chunk_words),
-                                              static_cast<size_t>(m.chunks() * chunk_words)));
-  };
-  for (int64_t l = 0; l < config.layers; ++l) {
-    for (const MatrixLayout& m : layout.layer) {
-      TRY_VOID(pack(m, l, l * layout.chunks_per_layer + m.first_chunk));
-    }
-  }
-  for (const MatrixLayout& m : layout.tail) {
-    TRY_VOID(pack(m, 0, config.layers * layout.chunks_per_layer + m.first_chunk));
-  }
-  return {};
+  return pack_stream(layout, image, [&](const std::string& name, int64_t layer) {
+    return planner.plan(name, layer);
+  });
 }
 
-Result<std::vector<float>> embedding_table(const Checkpoint& checkpoint,
-                                           const LlamaConfig& config) {
-  TRY(const TensorView* t, checkpoint.require("model.embed_tokens.weight"));
-  const int64_t width = blocks::round_to_lanes(config.hidden);
-  std::vector<float> out(static_cast<size_t>(config.vocab * width), 0.0f);
-  for (int64_t r = 0; r < config.vocab; ++r)
-    TRY_VOID(weights::dequantise_row(*t, r, out.data() + r * width));
-  return out;
-}
-
-Result<std::vector<float>> norm_table(const Checkpoint& checkpoint, const LlamaConfig& config) {
-  const int64_t width = blocks::round_to_lanes(config.hidden);
-  std::vector<float> out(static_cast<size_t>((2 * config.layers + 1) * width), 0.0f);
-  const auto put = [&](int64_t row, const std::string& name) -> Result<void> {
-    TRY(const TensorView* t, checkpoint.require(name));
-    return weights::dequantise_row(*t, 0, out.data() + row * width);
+Result<void> fill_norms(const Checkpoint& checkpoint, const LlamaConfig& config,
+                        std::span<float> out) {
+  const auto width = static_cast<size_t>(blocks::round_to_lanes(config.hidden));
+  const auto put = [&](int64_t row, const std::string& name) {
+    return fill_rows(checkpoint, name, 1, out.subspan(static_cast<size_t>(row) * width, width));
   };
   for (int64_t l = 0; l < config.layers; ++l) {
     TRY_VOID(put(2 * l, in_layer(l, "input_layernorm")));
     TRY_VOID(put(2 * l + 1, in_layer(l, "post_attention_layernorm")));
   }
-  TRY_VOID(put(2 * config.layers, "model.norm.weight"));
-  return out;
+  return put(2 * config.layers, "model.norm.weight");
 }
 
 std::vector<float> rope_lanes(const LlamaConfig& config, const blocks::HeadShape& heads) {

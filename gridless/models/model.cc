@@ -1,0 +1,22 @@
+#include "gridless/models/model.h"
+
+#include "gridless/models/llama/model.h"
+#include "gridless/models/qwen3_8/model.h"
+
+namespace gridless::models {
+
+Result<std::unique_ptr<Model>> model_of(const nlohmann::json& config) {
+  if (is_qwen38(config)) {
+    TRY(Qwen38Config qwen, qwen38_config(config));
+    return qwen38_model(std::move(qwen));
+  }
+  TRY(LlamaConfig llama, llama_config(config));
+  return llama_model(std::move(llama));
+}
+
+std::unique_ptr<Model> model_of(const ModelFacts& facts) {
+  return facts.architecture == "qwen35" ? qwen38_model(qwen38_config(facts))
+                                        : llama_model(llama_config(facts));
+}
+
+}  // namespace gridless::models

@@ -1,0 +1,55 @@
+// What weight plans of several families have in common.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gridless/models/step_shape.h"
+#include "gridless/weights/checkpoint.h"
+#include "gridless/weights/stream_packer.h"
+
+namespace gridless::models {
+
+Result<void> check_shape(const weights::Checkpoint& c, const std::string& name,
+                         std::vector<int64_t> shape);
+
+// The stream format that holds a tensor's blocks exactly, bf16 where there is none.
+weights::Format native_format(const weights::TensorView& t);
+
+// `rows` rows of a tensor as f32, each padded with zeros to whole panels, `added` to every element
+// of the tensor.
+Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, int64_t rows,
+                       std::span<float> out, float added = 0);
+
+inline std::span<float> as_floats(std::span<std::byte> bytes) {
+  return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+
+// Packs every matrix of a stream: plan(name, layer) says where its outputs come from; the layer is
+// 0 for those of the tail.
+template <typename Plan>
+Result<void> pack_stream(const weights::StreamLayout& layout, std::span<std::byte> image,
+                         const Plan& plan) {
+  const std::span<uint32_t> words = {reinterpret_cast<uint32_t*>(image.data()), image.size() / 4};
+  const int64_t chunk_words = layout.chunk_rows * 128;
+  const auto pack = [&](const weights::MatrixLayout& m, int64_t layer,
+                        int64_t first_chunk) -> Result<void> {
+    TRY(const weights::MatrixPlan p, plan(m.shape.name, layer));
+    return weights::pack_matrix(m, layout.chunk_rows, p,
+                                words.subspan(static_cast<size_t>(first_chunk * chunk_words),
+                                              static_cast<size_t>(m.chunks() * chunk_words)));
+  };
+  for (int64_t l = 0; l < layout.layers; ++l) {
+    for (const weights::MatrixLayout& m : layout.layer) {
+      TRY_VOID(pack(m, l, l * layout.chunks_per_layer + m.first_chunk));
+    }
+  }
+  for (const weights::MatrixLayout& m : layout.tail) {
+    TRY_VOID(pack(m, 0, layout.layers * layout.chunks_per_layer + m.first_chunk));
+  }
+  return {};
+}
+
+}  // namespace gridless::models
