@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "apps/commands.h"
@@ -53,11 +54,37 @@ struct Answer {
 
 constexpr double kMs = 1e-6;  // per nanosecond
 
+constexpr std::string_view kFree = "free=";
+
 // The what-ifs are asked of the band's ends too.
 Result<chips::TimeParameters> parameters(const Arguments& args, std::string_view set) {
   TRY(chips::TimeParameterSet found, chips::find_time_parameters(set));
-  for (const std::string& w : args.what_if) TRY_VOID(chips::set_parameter(found.values, w));
+  for (const std::string& w : args.what_if)
+    if (!w.starts_with(kFree)) TRY_VOID(chips::set_parameter(found.values, w));
   return found.values;
+}
+
+// Operations that --what-if free=... names: by their own name, or by source line.
+Result<time::IsFree> free_operations(const Arguments& args, const ir::Module& module) {
+  std::set<std::string> names;
+  for (const std::string& w : args.what_if)
+    if (w.starts_with(kFree)) names.insert(w.substr(kFree.size()));
+  if (names.empty()) return time::IsFree();
+  const auto line = [](const ir::Op& op) { return fmt::format("{}:{}", op.loc.file, op.loc.line); };
+  std::set<std::string> found;
+  ir::walk(*module.top, [&](const ir::Op& op) {
+    found.insert(op.info().name);
+    if (op.loc.known()) found.insert(line(op));
+  });
+  for (const std::string& n : names) {
+    if (found.contains(n)) continue;
+    const std::string near = nearest(n, {found.begin(), found.end()});
+    return input_error("--what-if free={}: the kernel has no such operation and no such line{}", n,
+                       near.empty() ? "" : "; nearest: " + near);
+  }
+  return time::IsFree([names, line](const ir::Op& op) {
+    return names.contains(op.info().name) || names.contains(line(op));
+  });
 }
 
 Result<chips::Slice> choose_slice(const Arguments& args, int cores) {
@@ -96,7 +123,8 @@ Result<Answer> predict(const Arguments& args, Diagnostics& wrong) {
   const int cores = args.cores > 0 ? args.cores : std::max(program.call.cores, 1);
   Answer answer;
   TRY(answer.slice, choose_slice(args, cores));
-  const auto kernel = time::TimedKernel::create(program.module, program.call);
+  TRY(const time::IsFree is_free, free_operations(args, program.module));
+  const auto kernel = time::TimedKernel::create(program.module, program.call, is_free);
   if (!kernel) {
     wrong = kernel.error();
     return answer;
@@ -267,9 +295,11 @@ void add_time(CLI::App& app, int& exit_code) {
       ->capture_default_str()
       ->option_text("NAME");
   command
-      ->add_option("--what-if", args->what_if,
-                   "Replaces a constant (hbm_core_rate=3690) or scales it (ici_latency_ns=*0.5); "
-                   "may be given several times")
+      ->add_option(
+          "--what-if", args->what_if,
+          "Replaces a constant (hbm_core_rate=3690) or scales it (ici_latency_ns=*0.5); or "
+          "lets an operation cost nothing (free=math.exp), or a line of the kernel's "
+          "source (free=FILE:LINE). May be given several times")
       ->option_text("NAME=VALUE");
   command->add_option("--trace", args->trace, "Write a timeline for ui.perfetto.dev")
       ->option_text("FILE.json");

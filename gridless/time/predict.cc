@@ -12,15 +12,15 @@ Placement place(const chips::Slice& slice, int cores) {
   return {chips::Links(slice), slice.core_order(cores)};
 }
 
-std::expected<TimedKernel, Diagnostics> TimedKernel::create(const ir::Module& module,
-                                                            ir::Call call) {
+std::expected<TimedKernel, Diagnostics> TimedKernel::create(const ir::Module& module, ir::Call call,
+                                                            const IsFree& is_free) {
   Diagnostics wrong = ir::verify(module);
   if (has_errors(wrong)) return std::unexpected(std::move(wrong));
   auto kernel = emulate::make_kernel(module, std::move(call));
   if (!kernel) return std::unexpected(std::move(kernel.error()));
   TimedKernel out;
   out.kernel_ = std::move(*kernel);
-  out.regions_ = cut_into_regions(out.kernel_);
+  out.regions_ = cut_into_regions(out.kernel_, is_free);
   emulate::drop_vectors(out.kernel_);
   return out;
 }

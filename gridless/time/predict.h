@@ -37,14 +37,15 @@ struct Prediction {
   int64_t hbm_bytes_most = 0;   // read and written by the core that moves most
   double hbm_bytes_mean = 0;
   int64_t messages = 0, message_bytes = 0;  // between cores, all cores together
-  Diagnostics warnings;                     // scalars that nobody knows
+  Diagnostics warnings;                     // scalars that nobody knows, costs that are guessed
   int64_t steps = 0;
 };
 
 class TimedKernel {
  public:
-  // `module` must outlive it.
-  static std::expected<TimedKernel, Diagnostics> create(const ir::Module& module, ir::Call call);
+  // `module` must outlive it. `is_free`: null, or which operations are taken to cost nothing.
+  static std::expected<TimedKernel, Diagnostics> create(const ir::Module& module, ir::Call call,
+                                                        const IsFree& is_free = nullptr);
 
   const emulate::Kernel& kernel() const { return kernel_; }
   const Regions& regions() const { return regions_; }

@@ -170,6 +170,12 @@ void RegionSchedule::scalar(const ir::Op& op) {
   define(op, {slots_.place(CostUnit::kScalar, at) + latency});
 }
 
+void RegionSchedule::add_free(const ir::Op& op) {
+  if (op.results.size() != 1) return;
+  const int at = ready(op);
+  define(op, std::vector<int>(held(op.result()).size(), at));
+}
+
 void RegionSchedule::add(const ir::Op& op) {
   switch (op.code) {
     case OpCode::kTpuDeviceId:

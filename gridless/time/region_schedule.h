@@ -41,6 +41,8 @@ class RegionSchedule {
 
   // The next operation of the region.
   void add(const ir::Op& op);
+  // The same, but it costs nothing: its results are there with its operands.
+  void add_free(const ir::Op& op);
   // The next operation is an event (copy, signal, wait): the cycle at which it happens. What comes
   // later in the program may still be scheduled before it.
   int add_event(const ir::Op& op);

@@ -40,8 +40,9 @@ bool may_wait(const Instr& in) {
 
 class Cutter {
  public:
-  explicit Cutter(emulate::Kernel& kernel)
+  Cutter(emulate::Kernel& kernel, const IsFree& is_free)
       : kernel_(kernel),
+        is_free_(is_free),
         lanes_(*kernel.function),
         constants_(*kernel.function),
         uses_(kernel.body, *kernel.function),
@@ -92,7 +93,11 @@ class Cutter {
           stretches.emplace_back(k + 1, cycle);
         }
       } else if (in.kind == Kind::kOp) {
-        schedule.add(*in.op);
+        if (is_free_ && is_free_(*in.op)) {
+          schedule.add_free(*in.op);
+        } else {
+          schedule.add(*in.op);
+        }
         region.vector = region.vector || on_vectors(*in.op);
       } else {
         ends = branch(in, k, schedule);
@@ -239,6 +244,7 @@ class Cutter {
   }
 
   emulate::Kernel& kernel_;
+  const IsFree& is_free_;
   const LanesAlike lanes_;
   const Constants constants_;
   const Uses uses_;
@@ -251,6 +257,8 @@ class Cutter {
 
 }  // namespace
 
-Regions cut_into_regions(emulate::Kernel& kernel) { return Cutter(kernel).cut(); }
+Regions cut_into_regions(emulate::Kernel& kernel, const IsFree& is_free) {
+  return Cutter(kernel, is_free).cut();
+}
 
 }  // namespace gridless::time

@@ -7,6 +7,7 @@
 // core's clock go on by the stretch's cycles there.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "gridless/base/diagnostic.h"
@@ -38,7 +39,10 @@ struct Regions {
   Diagnostics warnings;          // operations whose costs are guessed, one each
 };
 
+// Operations that are taken to cost nothing ("what if").
+using IsFree = std::function<bool(const ir::Op&)>;
+
 // Costs the kernel's body and puts the marks into it. Before drop_vectors().
-Regions cut_into_regions(emulate::Kernel& kernel);
+Regions cut_into_regions(emulate::Kernel& kernel, const IsFree& is_free = nullptr);
 
 }  // namespace gridless::time

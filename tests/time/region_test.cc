@@ -200,5 +200,22 @@ TEST(Region, ACostThatIsGuessedIsSaid) {
   EXPECT_EQ(warnings(false)[0].kind, "guessed_cost");
 }
 
+TEST(Region, WhatIsFreeCostsNothing) {
+  const auto ns = [](const IsFree& is_free) {
+    Kernel k("free");
+    k.scope([&] {
+      const Ref a = k.vmem(Elem::kF32, {64, 1024}), b = k.vmem(Elem::kF32, {64, 1024});
+      b.store(sin(a.load()) + 1.0);
+    });
+    const auto program = k.finish();
+    const auto kernel = TimedKernel::create(program->module, program->call, is_free);
+    return kernel->predict(place(kOneChip, 1), {}, {.parameters = round_numbers()})->ns;
+  };
+  const double all = ns(nullptr);
+  const double without = ns([](const ir::Op& op) { return op.code == ir::OpCode::kMathSin; });
+  EXPECT_GT(all, 64 * 93 / 4);  // registers, instructions, four a cycle
+  EXPECT_LT(without, 64 + 20);  // a store per register, two a cycle; loads and sums beside it
+}
+
 }  // namespace
 }  // namespace gridless::time
