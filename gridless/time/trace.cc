@@ -85,7 +85,7 @@ std::string timeline_html(const std::vector<Span>& spans, std::string_view title
   return std::string(R"(<!doctype html><meta charset="utf-8"><title>gridless time</title>
 <style>body{font:13px sans-serif;margin:12px}canvas{width:100%;border:1px solid #ccc}
 b{display:inline-block;width:10px;height:10px;margin:0 4px 0 12px}</style>
-<h3 id="title"></h3><div id="legend"></div><p id="about">Wheel: zoom; drag: move.</p>
+<h3 id="title"></h3><div id="legend"></div><p id="about">A row per core. Wheel: zoom; drag: move.</p>
 <canvas id="c"></canvas><script>const D=)") +
          script + R"(;
 const colors=["#3366cc","#66aa33","#999999","#ffb366","#cc3333","#88bbee","#bb88dd"];
@@ -100,6 +100,7 @@ g.clearRect(0,0,w,h);const x=t=>(t-from)/(to-from)*w;
 for(const s of D.spans){if(s[3]<from||s[2]>to)continue;g.fillStyle=colors[s[1]];
 const y=s[0]*H+(s[1]==5?14:s[1]==6?19:2),d=s[1]>4?4:11;
 g.fillRect(x(s[2]),y,Math.max(.5,x(s[3])-x(s[2])),d)}
+g.fillStyle="#fff";for(let k=0;k<cores;k++)g.fillText(k,3,k*H+11);
 g.fillStyle="#000";for(let i=0;i<=4;i++)
 g.fillText(((from+(to-from)*i/4)/1000).toFixed(2)+" us",Math.min(w-60,w*i/4),h-4)}
 c.onwheel=e=>{e.preventDefault();const f=e.deltaY>0?1.25:.8,t=from+(to-from)*e.offsetX/c.width;
