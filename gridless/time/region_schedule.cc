@@ -40,6 +40,17 @@ int start_bundles(const ir::Op& op) {
   return one_row_of_tiles ? u.copy_start_strided_row : u.copy_start_strided;
 }
 
+// A condition that was made a number and is now asked whether it is not zero: what front ends write
+// for every branch.
+bool is_condition_itself(const ir::Op& op) {
+  const ir::Op* number = op.operands[0]->op;
+  const ir::Op* zero = op.operands[1]->op;
+  return op.int_attr("predicate") == 1 && number && number->code == OpCode::kArithExtui &&
+         number->operands[0]->type.elem() == ir::Elem::kI1 && zero &&
+         zero->code == OpCode::kArithConstant && (*zero->find("value"))->ints.size() == 1 &&
+         (*zero->find("value"))->ints[0] == 0;
+}
+
 }  // namespace
 
 bool RegionSchedule::is_constant(const ir::Value* v) {
@@ -146,14 +157,19 @@ int RegionSchedule::chain(int at, int bundles) {
 int RegionSchedule::length() const { return std::max({slots_.length(), cursor_, end_}); }
 
 void RegionSchedule::scalar(const ir::Op& op) {
-  if (op.results.empty()) return;
-  int at = ready(op), latency = 1;
+  if (op.results.size() != 1) return;
+  int latency = 1;
   switch (op.code) {
-    case OpCode::kArithConstant:
     case OpCode::kArithIndexCast:
     case OpCode::kArithBitcast:
     case OpCode::kTpuAssumeMultiple:
-      return define(op, {at});
+      return alias(op, held(op.operands[0]));
+    case OpCode::kArithExtui:
+      if (op.operands[0]->type.elem() == ir::Elem::kI1) return alias(op, held(op.operands[0]));
+      break;
+    case OpCode::kArithCmpi:
+      if (is_condition_itself(op)) return alias(op, held(op.operands[0]));
+      break;
     case OpCode::kArithMuli:
       latency = 2;
       break;
@@ -167,7 +183,9 @@ void RegionSchedule::scalar(const ir::Op& op) {
     default:
       break;
   }
-  define(op, {slots_.place(CostUnit::kScalar, at) + latency});
+  define_lazily(op, 1, [this, &op, latency](size_t, int) {
+    return slots_.place(CostUnit::kScalar, ready(op)) + latency;
+  });
 }
 
 void RegionSchedule::add_free(const ir::Op& op) {
@@ -215,8 +233,10 @@ void RegionSchedule::add(const ir::Op& op) {
     case OpCode::kTpuMatmulPopFifo:
       return pop(op);
     case OpCode::kMemrefLoad:
-      return define(op, {slots_.place(CostUnit::kScalar, std::max(barrier_, ready(op))) +
-                         units().scalar_load_latency});
+      return define_lazily(op, 1, [this, &op, after = barrier_](size_t, int) {
+        return slots_.place(CostUnit::kScalar, std::max(after, ready(op))) +
+               units().scalar_load_latency;
+      });
     case OpCode::kMemrefStore:
       end_ = std::max(end_, slots_.place(CostUnit::kScalar, ready(op)) + 1);
       return;

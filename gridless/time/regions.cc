@@ -38,6 +38,13 @@ bool may_wait(const Instr& in) {
          in.op->info().effect != ir::Effect::kSignal;
 }
 
+// A branch with nothing in it, which the compiler drops.
+bool is_empty_branch(const Instr& in) {
+  const bool branch = in.kind == Kind::kJumpUnless || in.kind == Kind::kJump;
+  if (!branch || in.op->code != ir::OpCode::kScfIf || !in.op->results.empty()) return false;
+  return in.op->body(0).ops.size() == 1 && in.op->body(1).ops.size() == 1;
+}
+
 class Cutter {
  public:
   Cutter(emulate::Kernel& kernel, const IsFree& is_free)
@@ -54,7 +61,8 @@ class Cutter {
       if (in.kind == Kind::kForNext && in.loop >= 0)
         out_.loops[static_cast<size_t>(in.loop)] = in.op->loc;
     for (const Instr& in : code_)
-      if (emulate::jumps(in)) is_target_[static_cast<size_t>(in.target)] = true;
+      if (emulate::jumps(in) && !is_empty_branch(in))
+        is_target_[static_cast<size_t>(in.target)] = true;
   }
 
   Regions cut() {
@@ -99,7 +107,7 @@ class Cutter {
           schedule.add(*in.op);
         }
         region.vector = region.vector || on_vectors(*in.op);
-      } else {
+      } else if (!is_empty_branch(in)) {
         ends = branch(in, k, schedule);
         if (in.kind == Kind::kReturn) {
           schedule.finish(wanted(first, k + 1));
