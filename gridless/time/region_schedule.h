@@ -15,7 +15,6 @@
 
 #include <functional>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "gridless/ir/module.h"
@@ -104,7 +103,7 @@ class RegionSchedule {
   void scalar(const ir::Op& op);
   void elementwise(const ir::Op& op);
   void select(const ir::Op& op);
-  void share_angle(const ir::Value* angle, chips::OpCost& cost);
+  const ir::Value* share_angle(const ir::Op& op, chips::OpCost& cost);
   void load(const ir::Op& op);
   void store(const ir::Op& op);
   void broadcast(const ir::Op& op);
@@ -151,7 +150,8 @@ class RegionSchedule {
   std::unordered_map<const ir::Value*, int> depth_;  // of what is to be made behind each other
   std::unordered_map<const ir::Value*, std::vector<Box>> stores_;
   std::unordered_map<int64_t, int> accumulators_;  // mxu * 1000 + number: last rows in
-  std::unordered_set<const ir::Value*> angles_;    // of which a sine or cosine has been taken
+  // By angle, the sine or cosine that was taken of it first.
+  std::unordered_map<const ir::Value*, const ir::Value*> angles_;
   int last_load_ = 0, last_store_ = 0, cursor_ = 0, end_ = 0;
   int barrier_ = 0;  // no access to memory that is added from now on comes before
   int prng_ = 0;     // the random number generator has its seed

@@ -30,29 +30,34 @@ void RegionSchedule::elementwise(const ir::Op& op) {
   for (const ir::Value* v : op.operands) wide = std::max(wide, held(v).size());
   if (constants_.known(op.result())) return alias(op, Held(n, kConstant));
   if (!measured) unmeasured_.push_back(&op);
+  std::vector<const ir::Value*> from(op.operands.begin(), op.operands.end());
   if (op.code == ir::OpCode::kMathSin || op.code == ir::OpCode::kMathCos)
-    share_angle(op.operands[0], cost);
+    from[0] = share_angle(op, cost);
   const bool free = cost.valu + cost.eup + cost.xlu == 0;
   if (free && op.operands.size() == 1 && held(op.operands[0]).size() == n)
     return alias(op, held(op.operands[0]));
   if (op.code == ir::OpCode::kArithSelect && constants_.known(op.operands[0])) return select(op);
-  define_lazily(op, n, [this, &op, cost = cost, n, wide](size_t k, int) {
+  define_lazily(op, n, [this, &op, from, cost = cost, n, wide](size_t k, int) {
     int done = 0;
     for (size_t w = k * wide / n; w < (k + 1) * wide / n; ++w) {
       int at = op.info().effect == Effect::kPrngState ? prng_ : 0;
-      for (const ir::Value* v : op.operands) at = std::max(at, register_ready(v, w, wide));
+      for (const ir::Value* v : from) at = std::max(at, register_ready(v, w, wide));
       done = std::max(done, issue_all(cost, static_cast<int64_t>(w), at));
     }
     return done;
   });
 }
 
-// The second of a sine and a cosine of one angle finds it reduced.
-void RegionSchedule::share_angle(const ir::Value* angle, chips::OpCost& cost) {
+// The second of a sine and a cosine of one angle finds it reduced by the first: that is what it
+// waits for, and little is left to do.
+const ir::Value* RegionSchedule::share_angle(const ir::Op& op, chips::OpCost& cost) {
+  const auto [first, fresh] = angles_.try_emplace(op.operands[0], op.result());
   const chips::OpCost* second = chips::find_op_cost("math.sin+math.cos", cost.from, cost.to);
-  if (angles_.insert(angle).second || !second) return;
+  if (fresh || !second) return op.operands[0];
   cost.valu = second->valu;
   cost.eup = second->eup;
+  cost.latency = second->valu;
+  return first->second;
 }
 
 // By a mask that is known: most registers are one operand's or the other's as they are.
@@ -78,13 +83,15 @@ void RegionSchedule::select(const ir::Op& op) {
 int RegionSchedule::issue_all(const chips::OpCost& cost, int64_t k, int at) {
   const auto latency = static_cast<int>(cost.latency);
   const int chain = std::max(0, latency - units().valu_latency);
-  int late = 0;  // behind the plan, for lack of slots
+  int late = 0;  // behind the plan at the end, for lack of slots
   const auto place = [&](CostUnit unit, float per, int begin, int spread) {
     const int n = share(per, k);
+    int behind = 0;
     for (int u = 0; u < n; ++u) {
       const int planned = begin + u * spread / n;
-      late = std::max(late, issue(unit, planned) - planned);
+      behind = issue(unit, planned) - planned;
     }
+    late = std::max(late, behind);
     return n;
   };
   int n = place(CostUnit::kValu, cost.valu, at, cost.eup > 0 ? chain / 2 : chain);
