@@ -122,18 +122,22 @@ void RegionSchedule::define(const ir::Op& op, const std::vector<int>& ready) {
 
 void RegionSchedule::define_lazily(const ir::Op& op, size_t n,
                                    const std::function<int(size_t, int)>& make) {
-  // Making one register makes those that it is made of: not too many of them in one go.
-  constexpr int kDeepest = 500;
-  int depth = 0;
-  for (const ir::Value* v : op.operands) {
-    const auto it = depth_.find(v);
-    if (it != depth_.end()) depth = std::max(depth, it->second);
-  }
   Held out;
   for (size_t k = 0; k < n; ++k)
     out.push_back(new_register([make, k](int soonest) { return make(k, soonest); }));
+  alias(op, std::move(out));
+}
+
+void RegionSchedule::alias(const ir::Op& op, Held registers) {
+  // Making one register makes those that it is made of: not too many of them in one go.
+  constexpr int kDeepest = 500;
   const ir::Value* v = op.result();
-  held_[v] = std::move(out);
+  held_[v] = std::move(registers);
+  int depth = 0;
+  for (const ir::Value* from : op.operands) {
+    const auto it = depth_.find(from);
+    if (it != depth_.end()) depth = std::max(depth, it->second);
+  }
   if (depth < kDeepest) {
     depth_[v] = depth + 1;
     lazy_.push_back(v);

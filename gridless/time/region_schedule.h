@@ -98,7 +98,7 @@ class RegionSchedule {
   // The result is in n registers of its own, the k-th made by make(k, soonest) when it is wanted.
   void define_lazily(const ir::Op& op, size_t n, const std::function<int(size_t, int)>& make);
   // The result is what these registers hold.
-  void alias(const ir::Op& op, Held registers) { held_[op.result()] = std::move(registers); }
+  void alias(const ir::Op& op, Held registers);
 
   void scalar(const ir::Op& op);
   void elementwise(const ir::Op& op);

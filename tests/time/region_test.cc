@@ -200,6 +200,19 @@ TEST(Region, ACostThatIsGuessedIsSaid) {
   EXPECT_EQ(warnings(false)[0].kind, "guessed_cost");
 }
 
+// What is made when it is wanted must not be made in one breath: a chain of any length is timed.
+TEST(Region, AChainMayBeLong) {
+  constexpr int kLinks = 2000;
+  const double ns = cycles([](Kernel& k) {
+    const Ref a = k.vmem(Elem::kF32, {8, 128});
+    Vec x = a.load();
+    for (int n = 0; n < kLinks; ++n)
+      x = concat({slice(x, {1, 0}, {7, 128}), slice(x, {0, 0}, {1, 128})}, 0) + 1.0;
+    a.store(x);
+  });
+  EXPECT_GT(ns, kLinks * 4.0);  // a rotation and a sum at least
+}
+
 TEST(Region, WhatIsFreeCostsNothing) {
   const auto ns = [](const IsFree& is_free) {
     Kernel k("free");
