@@ -33,7 +33,10 @@ Location BytecodeReader::location(ByteReader& r) {
   const size_t number = r.index(attrs_.size(), "location");
   if (r.failed()) return {};
   Entry& entry = attrs_[number];
-  if (entry.location) return *entry.location;
+  if (entry.location) {
+    second_stack_ = entry.second_stack;
+    return *entry.location;
+  }
   ByteReader own(entry.bytes, entry.offset, fault_);
   Level level(*this, own, kMostAttrNesting);
   if (entry.open) own.fail("a location that holds itself");
@@ -41,9 +44,11 @@ Location BytecodeReader::location(ByteReader& r) {
   entry.open = true;
   // Locations of other dialects say nothing that could be shown.
   Location out;
+  second_stack_ = 0;
   if (entry.encoded && entry.builtin) out = decode_location(own, own.varint());
   entry.open = false;
   entry.location = out;
+  entry.second_stack = second_stack_;
   return out;
 }
 
@@ -54,6 +59,22 @@ Location BytecodeReader::fused(ByteReader& r) {
   return out;
 }
 
+// What stands under the name of a primitive ("signal:"). JAX lowers some primitives by functions of
+// its own and keeps what came out: then the place is "signal/add"(callsite(first at this)), where
+// `first` is the stack of the first use of all, and only `this` is that of the op.
+Location BytecodeReader::under_name(ByteReader& r, std::string_view name) {
+  Location inner = location(r);
+  const std::string_view primitive = name.substr(0, name.size() - name.ends_with(':'));
+  const bool lowered = name.ends_with(':') && inner.name.size() > primitive.size() &&
+                       inner.name.starts_with(primitive) && inner.name[primitive.size()] == '/';
+  if (!lowered || second_stack_ == 0) return inner;
+  const auto own = inner.callers.begin() + static_cast<std::ptrdiff_t>(second_stack_) - 1;
+  inner.loc = *own;
+  inner.callers.erase(inner.callers.begin(), own + 1);
+  second_stack_ = 0;
+  return inner;
+}
+
 // As in text, of a composite location the first place that has a file counts: the callee of a call
 // site, the first of a fused list, the place under a name.
 Location BytecodeReader::decode_location(ByteReader& r, uint64_t code) {
@@ -62,11 +83,13 @@ Location BytecodeReader::decode_location(ByteReader& r, uint64_t code) {
     case kCallSite: {
       out = location(r);
       Location caller = location(r);
+      second_stack_ = 0;
       if (!out.loc.known()) {
         fill_in(out, std::move(caller));
       } else if (caller.loc == out.loc && caller.callers == out.callers) {
         // JAX writes the whole stack twice, as callee and as caller.
       } else if (caller.loc.known()) {
+        if (out.callers.size() < kMostCallers) second_stack_ = out.callers.size() + 1;
         out.callers.push_back(std::move(caller.loc));
         std::ranges::move(caller.callers, std::back_inserter(out.callers));
         if (out.callers.size() > kMostCallers) out.callers.resize(kMostCallers);
@@ -97,7 +120,7 @@ Location BytecodeReader::decode_location(ByteReader& r, uint64_t code) {
     }
     case kName:
       out.name = string_attr(r);
-      fill_in(out, location(r));
+      fill_in(out, under_name(r, out.name));
       break;
     case kUnknown:
       break;

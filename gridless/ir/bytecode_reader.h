@@ -54,6 +54,7 @@ class BytecodeReader {
     Attr attr;             // when decoded
     Type type;
     std::optional<Location> location;
+    size_t second_stack = 0;  // of `location`, as second_stack_
   };
 
   // Sections.
@@ -88,6 +89,7 @@ class BytecodeReader {
   Location location(ByteReader& r);
   Location decode_location(ByteReader& r, uint64_t code);
   Location fused(ByteReader& r);
+  Location under_name(ByteReader& r, std::string_view name);
 
   // Ops.
   struct Scope {
@@ -122,6 +124,9 @@ class BytecodeReader {
 
   std::vector<Scope> scopes_;
   std::vector<std::pair<const Op*, std::vector<SourceLoc>>> callers_;
+  // Of the location read last, a call site: one more than where the stack of its caller begins in
+  // Location::callers; 0: no such.
+  size_t second_stack_ = 0;
   int nesting_ = 0;
   int64_t spent_ = 0, ops_ = 0;
   size_t stable_ops_ = 0, plain_ops_ = 0;

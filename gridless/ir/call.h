@@ -18,6 +18,9 @@ struct CallArg {
   std::optional<Space> pinned = {};
 };
 
+// Virtual cores that a call may be for: more than the largest slice that a kernel here runs on.
+inline constexpr int kMostCores = 128;
+
 struct Call {
   std::string name;               // kernel name
   std::vector<CallArg> operands;  // in the order of the function's leading arguments
@@ -27,7 +30,10 @@ struct Call {
   int cores = 1;                     // virtual cores the program was written for
   std::optional<int> collective_id;  // set exactly when the module has tpu.sem_barrier
   bool has_communication = false;    // some DMA or signal names a device
-  int64_t vmem_limit_bytes = 0;      // 0: the compiler's default of 32 MiB
+  // The compiler puts a barrier of all cores before the kernel: what libtpu does for one that
+  // communicates and has no collective_id, unless the call says skip_device_barrier.
+  bool device_barrier = false;
+  int64_t vmem_limit_bytes = 0;  // 0: the compiler's default of 32 MiB
   // The compiler's run-time checks of DMA bounds and of semaphores.
   bool bounds_checks = true, semaphore_checks = true;
 };

@@ -1,6 +1,9 @@
 #include "gridless/ir/call_json.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "gridless/base/json.h"
@@ -34,16 +37,92 @@ Result<void> pin(CallArg& arg, int64_t color) {
   return {};
 }
 
-Result<CallArg> parse_arg(const Json& json, std::string name) {
-  const auto dtype = json.at("dtype").get<std::string>();
+// A value of the file and where it stands: "operands[1].shape".
+struct Field {
+  const Json* json;
+  std::string path;
+
+  std::unexpected<Error> needs(std::string_view what) const {
+    return input_error("{}: {} is needed, not {}", path, what, json->dump().substr(0, 40));
+  }
+  std::string inside(std::string_view key) const {
+    return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
+  }
+};
+
+// Absent: null.
+Result<std::optional<Field>> optional_member(const Field& of, const char* key) {
+  if (!of.json->is_object()) return of.needs("an object");
+  const auto it = of.json->find(key);
+  if (it == of.json->end() || it->is_null()) return std::nullopt;
+  return Field{&*it, of.inside(key)};
+}
+Result<Field> member(const Field& of, const char* key) {
+  TRY(std::optional<Field> found, optional_member(of, key));
+  if (!found) return input_error("{} is missing", of.inside(key));
+  return std::move(*found);
+}
+
+Result<std::vector<Field>> list(const Field& field) {
+  if (!field.json->is_array()) return field.needs("a list");
+  std::vector<Field> out;
+  for (const Json& entry : *field.json)
+    out.push_back({&entry, fmt::format("{}[{}]", field.path, out.size())});
+  return out;
+}
+Result<std::vector<Field>> optional_list(const Field& of, const char* key) {
+  TRY(const std::optional<Field> found, optional_member(of, key));
+  if (!found) return std::vector<Field>();
+  return list(*found);
+}
+
+Result<std::string> text(const Field& field) {
+  if (!field.json->is_string()) return field.needs("a string");
+  return field.json->get<std::string>();
+}
+Result<int64_t> integer(const Field& field) {
+  const bool fits = field.json->is_number_integer() &&
+                    !(field.json->is_number_unsigned() && field.json->get<uint64_t>() > INT64_MAX);
+  if (!fits) return field.needs("an integer");
+  return field.json->get<int64_t>();
+}
+// Counts and numbers of things.
+Result<int> small_integer(const Field& field) {
+  TRY(const int64_t value, integer(field));
+  if (value < INT32_MIN || value > INT32_MAX) return field.needs("an integer of 32 bits");
+  return static_cast<int>(value);
+}
+Result<Shape> integers(const Field& field) {
+  TRY(const std::vector<Field> entries, list(field));
+  Shape out;
+  for (const Field& entry : entries) {
+    TRY(const int64_t value, integer(entry));
+    out.push_back(value);
+  }
+  return out;
+}
+Result<bool> flag(const Field& of, const char* key) {
+  TRY(const std::optional<Field> found, optional_member(of, key));
+  if (!found) return false;
+  if (!found->json->is_boolean()) return found->needs("true or false");
+  return found->json->get<bool>();
+}
+
+Result<CallArg> parse_arg(const Field& json, std::string name) {
+  TRY(const Field dtype_field, member(json, "dtype"));
+  TRY(const std::string dtype, text(dtype_field));
   const auto elem = elem_from_spelling(dtype);
   if (!elem || is_semaphore(*elem)) {
-    return input_error("unknown dtype '{}' (known: f32, bf16, i32, i8, f8E4M3FN, ...)", dtype);
+    return input_error("{}: unknown dtype '{}' (known: f32, bf16, i32, i8, f8E4M3FN, ...)",
+                       json.path, dtype);
   }
-  const auto shape = json.at("shape").get<Shape>();
+  TRY(const Field shape_field, member(json, "shape"));
+  TRY(const Shape shape, integers(shape_field));
   CallArg arg{std::move(name), Type::memref(shape, *elem, Space::kAny)};
-  if (json.contains("space")) {
-    const auto spelled = json["space"].get<std::string>();
+  TRY(const std::optional<Field> space_field, optional_member(json, "space"));
+  TRY(const std::optional<Field> color, optional_member(json, "color"));
+  if (space_field) {
+    TRY(const std::string spelled, text(*space_field));
     const auto space = space_from_spelling(spelled);
     if (!space || (*space != Space::kAny && *space != Space::kHbm && *space != Space::kVmem &&
                    *space != Space::kSmem)) {
@@ -51,30 +130,53 @@ Result<CallArg> parse_arg(const Json& json, std::string name) {
     }
     arg.type = Type::memref(shape, *elem, *space);
     if (*space != Space::kAny) arg.pinned = space;
-  } else if (json.contains("color") && !json["color"].is_null()) {
-    TRY_VOID(pin(arg, json["color"].get<int64_t>()));
+  } else if (color) {
+    TRY(const int64_t number, integer(*color));
+    TRY_VOID(pin(arg, number));
   }
   return arg;
 }
 
+// The first entry of a tuple index: [] for the only result, [k] for result k.
+Result<int64_t> first_index(const std::optional<Field>& field) {
+  if (!field) return 0;
+  TRY(const Shape index, integers(*field));
+  return index.empty() ? 0 : index[0];
+}
+
+Result<void> read_args(const Field& json, const char* key, const char* prefix,
+                       std::vector<CallArg>& out) {
+  TRY(const Field field, member(json, key));
+  TRY(const std::vector<Field> entries, list(field));
+  for (const Field& entry : entries) {
+    TRY(CallArg arg, parse_arg(entry, fmt::format("{}{}", prefix, out.size())));
+    out.push_back(std::move(arg));
+  }
+  return {};
+}
+
 Result<Call> read(const Json& json) {
+  const Field top{&json, ""};
   Call call;
-  call.name = json.at("kernel_name").get<std::string>();
-  for (const Json& operand : json.at("operands")) {
-    TRY(CallArg arg, parse_arg(operand, fmt::format("in{}", call.operands.size())));
-    call.operands.push_back(std::move(arg));
+  TRY(const Field name, member(top, "kernel_name"));
+  TRY(call.name, text(name));
+  TRY_VOID(read_args(top, "operands", "in", call.operands));
+  TRY_VOID(read_args(top, "results", "out", call.results));
+  TRY(const std::vector<Field> aliases, optional_list(top, "aliases"));
+  for (const Field& alias : aliases) {
+    TRY(const Field output, member(alias, "output"));
+    TRY(const int64_t result, first_index(output));
+    TRY(const Field operand, member(alias, "operand"));
+    TRY(const int number, small_integer(operand));
+    if (result < 0 || result > INT32_MAX) return output.needs("the number of a result");
+    call.aliases.emplace_back(static_cast<int>(result), number);
   }
-  for (const Json& result : json.at("results")) {
-    TRY(CallArg arg, parse_arg(result, fmt::format("out{}", call.results.size())));
-    call.results.push_back(std::move(arg));
+  TRY(const std::optional<Field> cores, optional_member(top, "num_partitions"));
+  if (cores) {
+    TRY(call.cores, small_integer(*cores));
   }
-  for (const Json& alias : json.value("aliases", Json::array())) {
-    // `output` is a tuple index: [] for the only result, [k] for result k.
-    const auto output = alias.at("output").get<std::vector<int>>();
-    call.aliases.emplace_back(output.empty() ? 0 : output[0], alias.at("operand").get<int>());
-  }
-  call.cores = json.value("num_partitions", 1);
-  TRY_VOID(read_backend_config(json.value("backend_config_without_body", Json::object()), call));
+  TRY(const std::optional<Field> config, optional_member(top, "backend_config_without_body"));
+  if (config) TRY_VOID(read_backend_config(*config->json, call));
   TRY_VOID(validate(call));
   return call;
 }
@@ -94,34 +196,65 @@ Result<void> check_shape(const CallArg& arg) {
 
 }  // namespace
 
+namespace {
+
+Result<void> read_custom_call(const Field& custom, Call& call) {
+  TRY(call.has_communication, flag(custom, "has_communication"));
+  TRY(const std::optional<Field> id, optional_member(custom, "collective_id"));
+  if (id) {
+    TRY(call.collective_id, small_integer(*id));
+  }
+  TRY(const bool no_device_barrier, flag(custom, "skip_device_barrier"));
+  call.device_barrier = call.has_communication && !call.collective_id && !no_device_barrier;
+  TRY(const bool no_bounds, flag(custom, "disable_bounds_checks"));
+  TRY(const bool no_semaphores, flag(custom, "disable_semaphore_checks"));
+  call.bounds_checks = !no_bounds;
+  call.semaphore_checks = !no_semaphores;
+  TRY(const std::vector<Field> inputs, optional_list(custom, "input_memory_space_colors"));
+  for (const Field& entry : inputs) {
+    TRY(const Field index, member(entry, "operand_index"));
+    TRY(const int64_t i, integer(index));
+    TRY(const Field field, member(entry, "color"));
+    TRY(const int64_t color, integer(field));
+    if (i < 0 || i >= std::ssize(call.operands))
+      return input_error("a memory space color of operand {}", i);
+    TRY_VOID(pin(call.operands[static_cast<size_t>(i)], color));
+  }
+  TRY(const std::vector<Field> outputs, optional_list(custom, "output_memory_space_colors"));
+  for (const Field& entry : outputs) {
+    TRY(const std::optional<Field> index, optional_member(entry, "shape_index"));
+    TRY(const int64_t i, first_index(index));
+    TRY(const Field field, member(entry, "color"));
+    TRY(const int64_t color, integer(field));
+    if (i < 0 || i >= std::ssize(call.results))
+      return input_error("a memory space color of result {}", i);
+    TRY_VOID(pin(call.results[static_cast<size_t>(i)], color));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> read_backend_config(const Json& config, Call& call) {
-  const Json custom = config.value("custom_call_config", Json::object());
-  call.has_communication = custom.value("has_communication", false);
-  if (custom.contains("collective_id")) call.collective_id = custom["collective_id"].get<int>();
-  call.bounds_checks = !custom.value("disable_bounds_checks", false);
-  call.semaphore_checks = !custom.value("disable_semaphore_checks", false);
-  for (const Json& c : custom.value("input_memory_space_colors", Json::array())) {
-    const auto i = c.at("operand_index").get<size_t>();
-    if (i >= call.operands.size()) return input_error("a memory space color of operand {}", i);
-    TRY_VOID(pin(call.operands[i], c.at("color").get<int64_t>()));
-  }
-  for (const Json& c : custom.value("output_memory_space_colors", Json::array())) {
-    const auto index = c.value("shape_index", std::vector<size_t>{});
-    const size_t i = index.empty() ? 0 : index[0];
-    if (i >= call.results.size()) return input_error("a memory space color of result {}", i);
-    TRY_VOID(pin(call.results[i], c.at("color").get<int64_t>()));
-  }
-  for (const Json& scoped : config.value("scoped_memory_configs", Json::array())) {
-    constexpr int kVmem = 1;
-    if (scoped.value("memory_space", 0) == kVmem)
-      call.vmem_limit_bytes = scoped.at("size").get<int64_t>();
+  const Field top{&config, "backend_config"};
+  TRY(const std::optional<Field> custom, optional_member(top, "custom_call_config"));
+  if (custom) TRY_VOID(read_custom_call(*custom, call));
+  TRY(const std::vector<Field> memories, optional_list(top, "scoped_memory_configs"));
+  for (const Field& scoped : memories) {
+    constexpr int64_t kVmem = 1;
+    TRY(const std::optional<Field> space, optional_member(scoped, "memory_space"));
+    if (!space) continue;
+    TRY(const int64_t number, integer(*space));
+    if (number != kVmem) continue;
+    TRY(const Field size, member(scoped, "size"));
+    TRY(call.vmem_limit_bytes, integer(size));
   }
   return {};
 }
 
 Result<void> validate(const Call& call) {
-  if (call.cores < 1)
-    return input_error("the call has {} cores; it needs at least one", call.cores);
+  if (call.cores < 1 || call.cores > kMostCores)
+    return input_error("the call is for {} devices; 1 to {} are supported", call.cores, kMostCores);
   for (const CallArg& arg : call.operands) TRY_VOID(check_shape(arg));
   for (const CallArg& arg : call.results) TRY_VOID(check_shape(arg));
   std::set<int> operands, results;
@@ -149,11 +282,9 @@ Result<void> validate(const Call& call) {
 Result<Call> parse_call_json(std::string_view text) {
   TRY(const Json json, parse_json(text, "call.json"));
   if (!json.is_object()) return input_error("call.json is not a JSON object");
-  try {  // nlohmann reports missing keys and wrong kinds by exceptions; they end here
-    return read(json);
-  } catch (const Json::exception& error) {
-    return input_error("call.json: {} (needed: kernel_name, operands, results)", error.what());
-  }
+  auto call = read(json);
+  if (!call) return std::unexpected(call.error().in("call.json"));
+  return call;
 }
 
 }  // namespace gridless::ir

@@ -16,12 +16,12 @@ namespace gridless::ir {
 Result<Call> parse_call_json(std::string_view json);
 
 // What the backend_config of a tpu_custom_call says besides the body: communication, limits,
-// checks, memories of operands and results (which must be there already). Throws nlohmann's
-// exceptions for values of the wrong kind.
+// checks, memories of operands and results (which must be there already). Errors name the place of
+// a value of the wrong kind.
 Result<void> read_backend_config(const nlohmann::json& config, Call& call);
 
-// Sound shapes (positive sizes, at most 2^40 elements), and aliases between buffers that are alike,
-// no buffer twice.
+// 1 to kMostCores cores, sound shapes (positive sizes, at most 2^40 elements), and aliases between
+// buffers that are alike, no buffer twice.
 Result<void> validate(const Call& call);
 
 }  // namespace gridless::ir

@@ -112,11 +112,7 @@ Result<Call> read_call(const TextParser::CustomCall& custom, std::string_view te
   TRY_VOID(check_layouts(custom.attrs, "operand_layouts"));
   TRY_VOID(check_layouts(custom.attrs, "result_layouts"));
   TRY_VOID(read_aliases(custom.attrs, call));
-  try {
-    TRY_VOID(read_backend_config(config, call));
-  } catch (const Json::exception& error) {
-    return input_error("backend_config: {}", error.what());
-  }
+  TRY_VOID(read_backend_config(config, call));
   TRY_VOID(validate(call));
   return call;
 }

@@ -29,7 +29,10 @@ std::expected<std::string, Diagnostics> read_bytes(const std::filesystem::path& 
   if (!in) return fault(path, "cannot open the file");
   const uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > kMostBytes) return fault(path, "the file is larger than 1 GiB");
-  return std::string(std::istreambuf_iterator<char>(in), {});
+  std::string bytes(std::istreambuf_iterator<char>(in), {});
+  if (bytes.empty())
+    return fault(path, "the file is empty", "did the command that should have written it fail?");
+  return bytes;
 }
 
 std::expected<Module, Diagnostics> read_body(std::string_view bytes, const std::string& file) {

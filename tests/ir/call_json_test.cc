@@ -11,6 +11,7 @@ namespace gridless::ir {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(CallJson, ReadsEveryCallOfTheCorpus) {
   const auto index = nlohmann::json::parse(read_file(GRIDLESS_TEST_DATA "/corpus/index.json"));
@@ -44,6 +45,34 @@ TEST(CallJson, SaysWhatIsMissing) {
               HasSubstr("product at most 2^40"));
 }
 
+TEST(CallJson, ErrorsNameThePlace) {
+  const auto error = [](const std::string& members) {
+    const auto call =
+        parse_call_json(R"({"kernel_name": "k", "results": [], "operands": [])" + members + "}");
+    return call ? "accepted" : call.error().message;
+  };
+  EXPECT_EQ(error(""), "accepted");
+  EXPECT_THAT(error(R"(, "num_partitions": "2")"),
+              HasSubstr("num_partitions: an integer is needed, not \"2\""));
+  EXPECT_THAT(error(R"(, "num_partitions": 100000)"), HasSubstr("100000 devices; 1 to 128"));
+  EXPECT_THAT(error(R"(, "num_partitions": 18446744073709551615)"), HasSubstr("an integer"));
+  EXPECT_THAT(error(R"(, "aliases": [{"operand": 0}])"), HasSubstr("aliases[0].output is missing"));
+  EXPECT_THAT(error(R"(, "aliases": 7)"), HasSubstr("aliases: a list is needed"));
+  EXPECT_THAT(
+      error(R"(, "backend_config_without_body": {"custom_call_config": {"collective_id": 1.5}})"),
+      HasSubstr("backend_config.custom_call_config.collective_id: an integer"));
+  for (const char* wrong :
+       {R"({"kernel_name": 1, "operands": [], "results": []})",
+        R"({"kernel_name": "k", "operands": [3], "results": []})",
+        R"({"kernel_name": "k", "operands": [{"dtype": "f32", "shape": 8}], "results": []})",
+        R"({"kernel_name": "k", "operands": [{"dtype": "f32", "shape": [8.5]}], "results": []})"}) {
+    const auto call = parse_call_json(wrong);
+    ASSERT_FALSE(call) << wrong;
+    EXPECT_THAT(call.error().message, Not(HasSubstr("exception"))) << wrong;
+    EXPECT_THAT(call.error().message, HasSubstr("needed")) << wrong;
+  }
+}
+
 TEST(CallJson, AliasesAreCheckedBetweenBuffersThatExistAndAreAlike) {
   const auto error = [](const std::string& aliases) {
     const auto call = parse_call_json(R"({"kernel_name": "k",
@@ -69,6 +98,20 @@ TEST(CallJson, SpacesComeByNameOrByColor) {
   EXPECT_EQ(call->operands[1].pinned, Space::kHbm);
   EXPECT_EQ(call->operands[2].pinned, std::nullopt);
   EXPECT_EQ(call->operands[2].type.space(), Space::kAny);
+}
+
+// libtpu's own barrier before a kernel that communicates and names no barrier semaphore.
+TEST(CallJson, TheCompilersBarrierFollowsFromTheConfig) {
+  const auto barrier = [](const std::string& config) {
+    return parse_call_json(R"({"kernel_name": "k", "results": [], "operands": [],
+        "backend_config_without_body": {"custom_call_config": {)" +
+                           config + "}}}")
+        ->device_barrier;
+  };
+  EXPECT_TRUE(barrier(R"("has_communication": true)"));
+  EXPECT_FALSE(barrier(R"("has_communication": true, "collective_id": 3)"));
+  EXPECT_FALSE(barrier(R"("has_communication": true, "skip_device_barrier": true)"));
+  EXPECT_FALSE(barrier(""));
 }
 
 }  // namespace

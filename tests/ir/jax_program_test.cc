@@ -173,6 +173,7 @@ TEST(ReadProgram, AFileIsWhatItHolds) {
   EXPECT_THAT(to_string(read_program(GRIDLESS_TEST_DATA "/bytecode/attributes.mlirbc").error()),
               HasSubstr("--call call.json"));
   EXPECT_TRUE(read_module(GRIDLESS_TEST_DATA "/bytecode/attributes.mlirbc").has_value());
+  EXPECT_THAT(to_string(read_program("/dev/null").error()), HasSubstr("the file is empty"));
 }
 
 }  // namespace
