@@ -146,6 +146,7 @@ Result<Answer> check_seeds(const Arguments& args, const ir::Program& program, in
   const std::vector<ir::Source> sources = ir::sources(program.module);
   std::optional<emulate::SourceValues> given;
   if (!args.inputs.empty()) {
+    TRY_VOID(check_names(args.inputs, names_of(program.call, sources)));
     TRY(given, read_sources(args.inputs, sources, cores));
   }
   const bool patterns = scalars_only && !sources.empty() && !given;
@@ -169,7 +170,14 @@ Result<Answer> check_seeds(const Arguments& args, const ir::Program& program, in
   return std::move(*answer);
 }
 
+Result<void> check_outputs(const Arguments& args) {
+  for (const std::string& path : {args.schedule_out, args.wait_for_out})
+    if (!path.empty()) TRY_VOID(check_writable(path));
+  return {};
+}
+
 int run(const Arguments& args) {
+  if (const auto writable = check_outputs(args); !writable) return report(writable.error());
   const auto program = load(args);
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
@@ -205,13 +213,9 @@ void add_check(CLI::App& app, int& exit_code) {
           "checkpoint, its step program; or a kernel in a file (.mlir, .mlirbc, JAX's StableHLO)")
       ->required();
   add_kernel_options(command, args->call, args->cores);
-  command
-      ->add_option(
-          "--scalars,--inputs", args->inputs,
-          "Values of operands (some or all): tensors in0, in1, ... or by their names; "
-          "default: the data.safetensors beside the body. Without values, tables are zeros. "
-          "And of named scalar sources, by their names")
-      ->option_text("FILE.safetensors");
+  add_scalars_option(command, "--scalars,--inputs", args->inputs,
+                     "And of operands (some or all): in0, in1, ... or by their names; default: the "
+                     "data.safetensors beside the body. Without values, tables are zeros");
   command
       ->add_option(
           "--seeds", args->seeds,

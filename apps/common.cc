@@ -73,7 +73,21 @@ int finish_output(int status) {
   return kMachineFault;
 }
 
+Result<void> check_writable(const std::filesystem::path& path) {
+  std::error_code error;
+  if (path.empty() || std::filesystem::is_directory(path, error))
+    return input_error("cannot write '{}': it is a directory, not a file", path.string());
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  if (!std::filesystem::is_directory(parent, error))
+    return input_error("cannot write '{}': there is no directory '{}'", path.string(),
+                       parent.string());
+  if (::access(parent.c_str(), W_OK | X_OK) != 0)
+    return input_error("cannot write '{}': {}", path.string(), std::strerror(errno));
+  return {};
+}
+
 Result<void> write_file(const std::filesystem::path& path, std::string_view bytes) {
+  TRY_VOID(check_writable(path));
   std::filesystem::path part = path;
   part += fmt::format(".part{}", ::getpid());
   std::FILE* file = std::fopen(part.c_str(), "wb");

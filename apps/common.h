@@ -37,6 +37,10 @@ void print_json(const nlohmann::json& object);
 // a closed pipe swallowed is a machine fault, which is said on stderr.
 int finish_output(int status);
 
+// That a file can be written there, before the work whose result it takes: not a directory, and in
+// one that exists and may be written to.
+Result<void> check_writable(const std::filesystem::path& path);
+
 // Replaces the file whole or not at all: writes beside it, then renames.
 Result<void> write_file(const std::filesystem::path& path, std::string_view bytes);
 

@@ -13,6 +13,7 @@
 #include "apps/exec_schedule.h"
 #include "apps/exec_tensors.h"
 #include "apps/kernel_target.h"
+#include "apps/source_tensors.h"
 #include "gridless/base/processors.h"
 #include "gridless/cpu/run_call.h"
 #include "gridless/emulate/emulator.h"
@@ -28,6 +29,7 @@ struct Arguments {
   std::string call;
   std::string engine = "emulate";
   std::string schedule;
+  std::string scalars;
   int finding = 1;
   std::optional<uint64_t> adversarial;
   int cores = 0;
@@ -52,12 +54,27 @@ void print_answer(const Arguments& args, const std::vector<NamedTensor>& outputs
               {"findings", findings}});
 }
 
+// Named scalar sources: from --scalars, else from the file of inputs, as `check` takes them.
+Result<std::optional<emulate::SourceValues>> sources_of(const Arguments& args,
+                                                        const ir::Module& module, int cores) {
+  const std::vector<ir::Source> sources = ir::sources(module);
+  if (args.scalars.empty()) return read_sources(args.inputs, sources, cores);
+  TRY_VOID(check_names(args.scalars, names_of({}, sources)));
+  return read_sources(args.scalars, sources, cores);
+}
+
 int run(const Arguments& args) {
-  if (args.engine == "cpu" && (args.adversarial || !args.schedule.empty()))
-    return report(Error{.message = "--adversarial and --schedule are for --engine emulate"});
+  if (args.engine == "cpu" && (args.adversarial || !args.schedule.empty() || !args.scalars.empty()))
+    return report(
+        Error{.message = "--adversarial, --schedule and --scalars are for --engine emulate"});
+  if (const auto writable = check_writable(args.outputs); !writable)
+    return report(writable.error());
   const auto program = load_kernel(args.target, args.call, args.cores);
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;
+  const auto sources = sources_of(args, program->module, cores);
+  if (!sources) return report(sources.error());
+  const emulate::SourceValues* values = *sources ? &**sources : nullptr;
   const auto operands = read_operands(args.inputs, program->call, cores);
   if (!operands) return report(operands.error());
   const std::vector<std::span<const std::byte>> views(operands->begin(), operands->end());
@@ -67,15 +84,16 @@ int run(const Arguments& args) {
                            .schedules = args.schedule,
                            .number = args.finding,
                            .outputs = args.outputs,
+                           .sources = values,
                            .json = args.json});
   const auto start = std::chrono::steady_clock::now();
   emulate::Adversary adversary(args.adversarial.value_or(0));
-  const auto result =
-      args.engine == "cpu"
-          ? cpu::run_call(*program, cores, views,
-                          {.threads = std::min(cores, physical_processors())})
-          : emulate::run_call(program->module, program->call, cores, views,
-                              {.scheduler = args.adversarial ? &adversary : nullptr});
+  const auto result = args.engine == "cpu"
+                          ? cpu::run_call(*program, cores, views,
+                                          {.threads = std::min(cores, physical_processors())})
+                          : emulate::run_call(program->module, program->call, cores, views,
+                                              {.scheduler = args.adversarial ? &adversary : nullptr,
+                                               .sources = values});
   if (!result) return report(result.error());
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -120,6 +138,9 @@ void add_exec(CLI::App& app, int& exit_code) {
                    "Emulator: random hostile timing, the same for the same seed: cores far ahead, "
                    "copies late, out of order and counted in part")
       ->option_text("SEED");
+  add_scalars_option(command, "--scalars", args->scalars,
+                     "Emulator; default: those that IN.safetensors has, else what the kernel "
+                     "computes");
   command
       ->add_option("--schedule", args->schedule,
                    "Emulator: run a timing that `check --schedule-out` wrote, and say what it "

@@ -76,7 +76,8 @@ int rerun_schedule(const ir::Program& program, int cores,
                    std::span<const std::span<const std::byte>> inputs, const RerunArguments& args) {
   const auto schedule = read_schedule(args, cores);
   if (!schedule) return report(schedule.error());
-  const auto rerun = emulate::rerun(program.module, program.call, cores, inputs, *schedule);
+  const auto rerun = emulate::rerun(program.module, program.call, cores, inputs, *schedule,
+                                    {.sources = args.sources});
   if (!rerun) return report(rerun.error());
   if (!rerun->followed)
     return report(Error{

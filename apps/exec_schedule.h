@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "gridless/emulate/source_values.h"
 #include "gridless/ir/read_program.h"
 
 namespace gridless::apps {
@@ -13,6 +14,7 @@ struct RerunArguments {
   std::string schedules;  // path
   int number = 1;         // which of them
   std::string outputs;
+  const emulate::SourceValues* sources = nullptr;  // null: what the kernel computes
   bool json = false;
 };
 

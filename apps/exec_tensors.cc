@@ -57,6 +57,19 @@ std::optional<Dtype> stored_as(Elem e) {
   }
 }
 
+bool is_integer(Dtype d) {
+  return weights::info(d).block_elements == 1 &&
+         (d == Dtype::kBool || d == Dtype::kI8 || d == Dtype::kU8 || d == Dtype::kI16 ||
+          d == Dtype::kU16 || d == Dtype::kI32 || d == Dtype::kU32);
+}
+
+// The sign of integers does not count: a table of u32 may be given for i32.
+bool may_stand_for(Dtype given, Dtype wanted) {
+  if (given == wanted) return true;
+  return is_integer(given) && is_integer(wanted) &&
+         weights::info(given).block_bytes == weights::info(wanted).block_bytes;
+}
+
 std::vector<int64_t> with_cores(const ir::Shape& shape, int cores) {
   std::vector<int64_t> out(shape.begin(), shape.end());
   if (cores > 1) out.insert(out.begin(), cores);
@@ -116,11 +129,7 @@ Result<CallBytes> read_operands(const std::string& path, const ir::Call& call, i
     const auto dtype = stored_as(e);
     if (!dtype) return input_error("operand {} is {}: no file stores that", k, ir::spelling(e));
     const std::vector<int64_t> shape = with_cores(arg.type.shape(), cores);
-    // The bits count, not the sign: a table of u32 may be given for i32.
-    const bool same_width =
-        weights::info(t->dtype).block_bytes == weights::info(*dtype).block_bytes &&
-        weights::info(t->dtype).block_elements == 1;
-    if (t->shape != shape || !same_width) {
+    if (t->shape != shape || !may_stand_for(t->dtype, *dtype)) {
       return input_error("{}: {} is {} {}, the kernel takes {} {}{}", path, t->name,
                          weights::name(t->dtype), weights::shape_text(t->shape),
                          weights::name(*dtype), weights::shape_text(shape),

@@ -24,7 +24,7 @@ void add_kernel_options(CLI::App* command, std::string& call_file, int& cores) {
                    "Operands and results of the body; default: the call.json beside it")
       ->option_text("FILE");
   command->add_option("--cores", cores, "Virtual cores; default: as many as the call has devices")
-      ->check(CLI::Range(1, 128))
+      ->check(CLI::Range(1, ir::kMostCores))
       ->option_text("N");
 }
 

@@ -7,7 +7,8 @@
 namespace gridless {
 
 std::string SourceLoc::str() const {
-  return known() ? fmt::format("{}:{}", file, line) : "unknown location";
+  if (!known()) return "unknown location";
+  return line > 0 ? fmt::format("{}:{}", file, line) : file;
 }
 
 std::string SourceLoc::str_if_known() const { return known() ? str() : ""; }
