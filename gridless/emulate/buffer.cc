@@ -35,10 +35,12 @@ void Buffer::poison() {
   std::memcpy(data.data() + at, period, data.size() - at);
 }
 
-void Buffer::track(Content all) {
-  const auto n = static_cast<size_t>(type.num_elements());
-  contents = std::make_shared<Content[]>(n);
+void Buffer::track(Content all) { contents = emulate::track(type.num_elements(), all); }
+
+std::shared_ptr<Content[]> track(int64_t n, Content all) {
+  auto contents = std::make_shared<Content[]>(static_cast<size_t>(n));
   std::fill_n(contents.get(), n, all);
+  return contents;
 }
 
 uint32_t get_bits(const std::byte* data, int64_t index, int bits) {

@@ -67,6 +67,9 @@ struct Buffer {
   void track(Content all);
 };
 
+// For Buffer::contents: n elements, all the same.
+std::shared_ptr<Content[]> track(int64_t n, Content all);
+
 // Element `index` of packed elements of `bits` bits (2, 4, 8, 16 or 32).
 uint32_t get_bits(const std::byte* data, int64_t index, int bits);
 void set_bits(std::byte* data, int64_t index, int bits, uint32_t value);

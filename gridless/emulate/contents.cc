@@ -66,6 +66,15 @@ void mark(Buffer& buffer, const Region& region, Content content, std::span<const
   });
 }
 
+void spoil(Buffer& buffer, const Region& region) {
+  if (!buffer.contents || region.empty) return;
+  Content* contents = buffer.contents.get();
+  region.for_each_run([&](int64_t first, int64_t n, int64_t stride) {
+    for (int64_t k = 0; k < n; ++k)
+      if (Content& c = contents[first + k * stride]; c != Content::kGarbage) c = Content::kNotGiven;
+  });
+}
+
 void copy_contents(const View& src, const View& dst) {
   const Region to = region_of(dst);
   if (!dst.buffer->contents) {

@@ -19,6 +19,10 @@ Found inspect(const Buffer& buffer, const Region& region);
 void mark(Buffer& buffer, const Region& region, Content content,
           std::span<const int32_t> mask = {});
 
+// Whether the region is written depends on an operand that nobody gave: what is there is kNotGiven,
+// unless it is garbage.
+void spoil(Buffer& buffer, const Region& region);
+
 // dst takes what src has, element by element; views of one shape.
 void copy_contents(const View& src, const View& dst);
 

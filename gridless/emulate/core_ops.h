@@ -2,6 +2,9 @@
 // pure_ops.h). Each reads its operands from the frame and writes its results there.
 #pragma once
 
+#include <optional>
+
+#include "gridless/emulate/contents.h"
 #include "gridless/emulate/fault.h"
 #include "gridless/emulate/gate.h"
 #include "gridless/emulate/machine.h"
@@ -80,14 +83,24 @@ struct CoreOps {
   int64_t amount(const ir::Op& op, size_t operand) const;
   bool held_count(Event::Kind kind, const ir::Op& op, const View& v, int on_core, int64_t amount);
   // Under a recorder, a load that does not lie in its ref: garbage beyond the ref's end. What lies
-  // in the ref is read all the same.
-  bool lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps,
-               bool masked);
+  // in the ref is read all the same, and the result is where that is from.
+  std::optional<Origin> lenient(const View& v, const Shape& starts, const Shape& sizes,
+                                const Shape& steps, bool masked);
   Scalar read_or_garbage(const View& v, const Shape& at) const;
   Step pure(const ir::Op& op);
-  // Where a pure op's scalar result is from.
+  // Under a recorder a broken promise of alignment is noted, and the run goes on.
+  void check_promise(const ir::Op& op);
+  // Where a pure op's result is from.
   Origin origin_of_operands(const ir::Op& op) const;
   void inherit_origin(const ir::Op& op);
+  static void inherit(Vector& out, Origin loaded, const RtValue* mask);
+  // A vector of what nobody gave.
+  static bool made_up(const RtValue& v) {
+    const auto* x = std::get_if<Vector>(&v);  // under scalars only there is none
+    return x && x->origin() == Origin::kNotGiven;
+  }
+  void record_store(const View& v, const Region& region, const RtValue* mask,
+                    std::span<const int32_t> on, bool add);
   // Under scalars only: a scalar that has no value counts as zero.
   static Scalar unknown(Elem e, Origin origin) { return {.elem = e, .origin = origin}; }
 

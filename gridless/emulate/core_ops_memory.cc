@@ -160,18 +160,17 @@ Step CoreOps::MemrefStore(const ir::Op& op) {
   return Step::kNext;
 }
 
-bool CoreOps::lenient(const View& v, const Shape& starts, const Shape& sizes, const Shape& steps,
-                      bool masked) {
+std::optional<Origin> CoreOps::lenient(const View& v, const Shape& starts, const Shape& sizes,
+                                       const Shape& steps, bool masked) {
   if (!machine.recorder || starts.size() != v.shape.size() || sizes.size() != v.shape.size())
-    return false;
+    return std::nullopt;
   std::string problem = outside(v, starts, sizes, steps);
-  if (problem.empty()) return false;
+  if (problem.empty()) return std::nullopt;
   machine.recorder->out_of_bounds_load(at(), v, std::move(problem));
   Shape first = starts, count = sizes;
-  if (!clip(v, first, count, steps)) return true;
+  if (!clip(v, first, count, steps)) return Origin::kKnown;
   held_access(Event::Kind::kLoad, *instr->op, v, first, count, steps);  // there is no gate
-  machine.recorder->load(at(), v, region_of(v, first, count, steps), masked);
-  return true;
+  return machine.recorder->load(at(), v, region_of(v, first, count, steps), masked);
 }
 
 Scalar CoreOps::read_or_garbage(const View& v, const Shape& place) const {
@@ -208,8 +207,9 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
       machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
     return Step::kNext;
   }
-  if (lenient(v, starts, sizes, steps, masked)) {
+  if (const auto origin = lenient(v, starts, sizes, steps, masked)) {
     Vector out(type);
+    inherit(out, *origin, mask);
     Shape index(sizes.size(), 0);
     for (size_t k = 0; k < static_cast<size_t>(out.size()); ++k) {
       Shape place = starts;
@@ -232,7 +232,8 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
   check_block(op, v, starts, sizes, steps);
   if (held_access(Event::Kind::kLoad, op, v, starts, sizes, steps)) return Step::kHeld;
   Vector out = read_vector(v, starts, steps, type);
-  if (machine.recorder) machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked);
+  if (machine.recorder)
+    inherit(out, machine.recorder->load(at(), v, region_of(v, starts, sizes, steps), masked), mask);
   if (masked) {  // lanes that are off read as zero
     const auto on = vector(*mask).i();
     for (size_t k = 0; k < on.size(); ++k) {
@@ -248,6 +249,24 @@ Step CoreOps::load(const ir::Op& op, const View& v, Shape starts, Shape steps,
   return Step::kNext;
 }
 
+// What is loaded from there, where `mask` has its say.
+void CoreOps::inherit(Vector& out, Origin loaded, const RtValue* mask) {
+  if (loaded == Origin::kNotGiven || (mask && made_up(*mask))) out.set_origin(Origin::kNotGiven);
+}
+
+// on: the elements of the mask, or empty for all.
+void CoreOps::record_store(const View& v, const Region& region, const RtValue* mask,
+                           std::span<const int32_t> on, bool add) {
+  Content content = made_up(*args[0]) ? Content::kNotGiven : Content::kVector;
+  if (add && machine.recorder->load(at(), v, region, mask != nullptr) == Origin::kNotGiven)
+    content = Content::kNotGiven;
+  if (mask && made_up(*mask)) {
+    spoil(*v.buffer, region);
+    content = Content::kNotGiven;
+  }
+  machine.recorder->store(at(), v, region, content, on);
+}
+
 Step CoreOps::store(const ir::Op& op, const View& v, Shape starts, Shape steps, const RtValue* mask,
                     bool add) {
   const Shape sizes = block_sizes(op.operands[0]->type.shape(), v.shape.size());
@@ -257,9 +276,7 @@ Step CoreOps::store(const ir::Op& op, const View& v, Shape starts, Shape steps, 
   // Under scalars only nobody knows the mask: any of the elements may be written.
   const auto on = mask && !machine.scalars_only ? vector(*mask).i() : std::span<const int32_t>();
   if (machine.recorder) {
-    const Region region = region_of(v, starts, sizes, steps);
-    if (add) machine.recorder->load(at(), v, region, mask != nullptr);
-    machine.recorder->store(at(), v, region, Content::kVector, on);
+    record_store(v, region_of(v, starts, sizes, steps), mask, on, add);
   } else if (machine.scalars_only && v.buffer->contents) {
     mark(*v.buffer, region_of(v, starts, sizes, steps), Content::kVector);
   }

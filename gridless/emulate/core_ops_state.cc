@@ -15,7 +15,12 @@ Step CoreOps::pure(const ir::Op& op) {
     const auto d = static_cast<size_t>(op.int_attr("dim"));
     if (d >= machine.grid_bounds.size())
       fault(op, "invalid_ir", "tpu.iteration_bound outside the grid");
-    set(RtValue(make_int(Elem::kI32, machine.grid_bounds[d])));
+    Scalar bound = make_int(Elem::kI32, machine.grid_bounds[d]);
+    if (d < machine.bound_origins.size()) bound.origin = machine.bound_origins[d];
+    set(RtValue(bound));
+  } else if (op.code == ir::OpCode::kTpuAssumeMultiple && machine.recorder) {
+    check_promise(op);
+    set(*args[0]);
   } else if (machine.scalars_only) {
     const Origin origin = origin_of_operands(op);
     set(origin == Origin::kKnown ? PureOps{args}.run(op)
@@ -27,9 +32,20 @@ Step CoreOps::pure(const ir::Op& op) {
   return Step::kNext;
 }
 
+void CoreOps::check_promise(const ir::Op& op) {
+  const auto* s = std::get_if<Scalar>(args[0]);
+  if (!s || (machine.scalars_only && s->origin != Origin::kKnown)) return;
+  std::string problem = broken_promise(op, *s);
+  if (problem.empty()) return;
+  machine.recorder->decides(op, *s);
+  machine.recorder->broken_promise(at(), std::move(problem));
+}
+
 Origin CoreOps::origin_of_operands(const ir::Op& op) const {
-  const auto origin = [](const RtValue& v) {  // without vectors their slots are empty
-    return std::holds_alternative<Scalar>(v) ? std::get<Scalar>(v).origin : Origin::kVector;
+  const auto origin = [](const RtValue& v) {
+    if (const auto* s = std::get_if<Scalar>(&v)) return s->origin;
+    const auto* x = std::get_if<Vector>(&v);  // without vectors their slots are empty
+    return x ? std::max(Origin::kVector, x->origin()) : Origin::kVector;
   };
   // What a known condition did not choose does not matter.
   if (op.code == ir::OpCode::kArithSelect && origin(*args[0]) == Origin::kKnown)
@@ -41,8 +57,10 @@ Origin CoreOps::origin_of_operands(const ir::Op& op) const {
 
 void CoreOps::inherit_origin(const ir::Op& op) {
   RtValue& result = frame.slots[static_cast<size_t>(frame.program->results(*instr)[0])];
-  if (std::holds_alternative<Scalar>(result))
-    std::get<Scalar>(result).origin = origin_of_operands(op);
+  const Origin origin = origin_of_operands(op);
+  if (auto* s = std::get_if<Scalar>(&result)) s->origin = origin;
+  if (auto* v = std::get_if<Vector>(&result); v && origin == Origin::kNotGiven)
+    v->set_origin(origin);
 }
 
 // A staged operand is K x N as f32; bf16 and narrower floats are exact, f32 rounds to bf16 as in
@@ -52,6 +70,7 @@ Step CoreOps::TpuMatmulPushRhs(const ir::Op& op) {
   const bool transpose = op.bool_attr_or("transpose", false);
   const int64_t rows = in.shape().at(0), cols = in.shape().at(1);
   Vector w(Type::vector(transpose ? Shape{cols, rows} : Shape{rows, cols}, Elem::kF32));
+  w.set_origin(in.origin());
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c) {
       const float x = in.f()[static_cast<size_t>(r * cols + c)];
@@ -63,8 +82,8 @@ Step CoreOps::TpuMatmulPushRhs(const ir::Op& op) {
 }
 
 namespace {
-// lhs times the weights in the array, added to `sum` (empty: zeros).
-void mxu_multiply(const ir::Op& op, Mxu& mxu, const Vector& lhs, std::vector<float>& sum) {
+// lhs times the weights in the array, added to `out` (empty: zeros).
+void mxu_multiply(const ir::Op& op, Mxu& mxu, const Vector& lhs, Mxu::Products& out) {
   if (const ir::Attr* load = op.find("load_staged_rhs")) {
     const auto it = mxu.staged.find((*load)->ints.at(0));
     if (it == mxu.staged.end())
@@ -81,12 +100,15 @@ void mxu_multiply(const ir::Op& op, Mxu& mxu, const Vector& lhs, std::vector<flo
   const int64_t n = mxu.weights.shape()[1];
   std::vector<float> x(lhs.f().begin(), lhs.f().end());
   if (lhs.elem() == Elem::kF32) round_to(Elem::kBf16, x);
-  sum.resize(static_cast<size_t>(m * n), 0.0f);
-  matmul_accumulate(m, n, k, x.data(), mxu.weights.f().data(), sum.data());
+  out.sum.resize(static_cast<size_t>(m * n), 0.0f);
+  matmul_accumulate(m, n, k, x.data(), mxu.weights.f().data(), out.sum.data());
+  out.origin = std::max(out.origin, std::max(lhs.origin(), mxu.weights.origin()));
 }
 
-Vector as_result(const ir::Op& op, const std::vector<float>& sum) {
+Vector as_result(const ir::Op& op, const Mxu::Products& products) {
+  const std::vector<float>& sum = products.sum;
   Vector out(op.result()->type);
+  out.set_origin(products.origin);
   if (sum.size() != static_cast<size_t>(out.size()))
     fault(op, "shape_mismatch",
           fmt::format("{}: {} values for {}", op.info().name, sum.size(), out.type().str()));
@@ -113,9 +135,9 @@ Step CoreOps::TpuMatmulPop(const ir::Op& op) {
 }
 Step CoreOps::TpuMatmulLhsFifo(const ir::Op& op) {
   Mxu& mxu = core.mxus[op.int_attr("mxu_index")];
-  std::vector<float> sum;
-  mxu_multiply(op, mxu, vector(*args[0]), sum);
-  mxu.results.push_back(std::move(sum));
+  Mxu::Products products;
+  mxu_multiply(op, mxu, vector(*args[0]), products);
+  mxu.results.push_back(std::move(products));
   return Step::kNext;
 }
 Step CoreOps::TpuMatmulPopFifo(const ir::Op& op) {
@@ -130,13 +152,17 @@ Step CoreOps::TpuMatmulPopFifo(const ir::Op& op) {
 // Not the chip's generator: SplitMix64 (Steele, Lea, Flood 2014) of key and counter, reproducible.
 Step CoreOps::TpuPrngSetSeed32(const ir::Op&) {
   core.prng_key = 0x9e3779b97f4a7c15u;
-  for (size_t k = 0; k < args.size(); ++k)
+  core.prng_origin = Origin::kKnown;
+  for (size_t k = 0; k < args.size(); ++k) {
     core.prng_key = core.prng_key * 0x100000001b3u + static_cast<uint32_t>(integer(k));
+    core.prng_origin = std::max(core.prng_origin, scalar(*args[k]).origin);
+  }
   core.prng_count = 0;
   return Step::kNext;
 }
 Step CoreOps::TpuPrngRandomBits(const ir::Op& op) {
   Vector out(op.result()->type);
+  if (core.prng_origin == Origin::kNotGiven) out.set_origin(core.prng_origin);
   for (int32_t& v : out.mutable_i()) {
     uint64_t z = core.prng_key + ++core.prng_count * 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

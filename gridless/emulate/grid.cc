@@ -5,8 +5,7 @@
 
 namespace gridless::emulate {
 
-Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
-           std::vector<std::span<std::byte>> tensors)
+Grid::Grid(const Kernel& kernel, Machine& machine, Core& core, std::span<const Tensor> tensors)
     : kernel_(kernel), machine_(machine), core_(core), windows_(kernel.arguments.size()) {
   // Beyond 2^62 points the step limit has long struck.
   for (int64_t b : machine.grid_bounds)
@@ -22,12 +21,11 @@ Grid::Grid(const Kernel& kernel, Machine& machine, Core& core,
     b.site = static_cast<int>(k);
     b.type = Type::memref(spec.type.shape(), arg.type.elem(), ir::Space::kHbm);
     b.name = arg.name;
-    b.data = tensors[k];
+    b.data = tensors[k].data;
+    b.contents = tensors[k].contents;
     if (machine.scalars_only && b.data.empty()) {
       b.absent = output || arg.aliased >= 0 ? Content::kVector : Content::kNotGiven;
       b.written = !output || arg.aliased >= 0;
-    } else if (machine.recorder && output && arg.aliased < 0) {
-      b.track(Content::kGarbage);
     }
   }
 }
@@ -50,8 +48,11 @@ Shape Grid::block_index(size_t argument) {
     if (kernel_.arguments[k].role == Argument::Role::kPrefetch)
       in.emplace_back(std::make_shared<const View>(whole(core_.buffers[k])));
   Shape at;
-  for (const RtValue& v : run_function(machine_, core_, kernel_.arguments[argument].transform, in))
+  for (const RtValue& v :
+       run_function(machine_, core_, kernel_.arguments[argument].transform, in)) {
+    if (machine_.recorder) machine_.recorder->decides(*kernel_.function, scalar(v));
     at.push_back(scalar(v).i);
+  }
   return at;
 }
 

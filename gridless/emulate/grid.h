@@ -11,11 +11,17 @@
 
 namespace gridless::emulate {
 
+// The memory of a call's operand or result on one core, and under a recorder what is known of it
+// (Buffer::contents; null: all kKnown). Aliased ones share both.
+struct Tensor {
+  std::span<std::byte> data;
+  std::shared_ptr<Content[]> contents;
+};
+
 class Grid {
  public:
-  // `tensors`: per argument of the kernel, the memory of the whole tensor on this core.
-  Grid(const Kernel& kernel, Machine& machine, Core& core,
-       std::vector<std::span<std::byte>> tensors);
+  // `tensors`: per argument of the kernel, the whole tensor.
+  Grid(const Kernel& kernel, Machine& machine, Core& core, std::span<const Tensor> tensors);
 
   // Sets up the frame for the next step; false after the last, with every output written back.
   bool next();

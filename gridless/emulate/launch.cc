@@ -24,6 +24,7 @@ Launch::Launch(const Kernel& kernel, std::span<const CoreMemory> memory, const O
       memory_(memory),
       options_(options),
       sources_(options.sources, static_cast<int>(memory.size()), kernel.scalars_only()),
+      tensors_(memory.size()),
       grids_(memory.size()) {
   machine_.max_steps = options.max_steps;
   machine_.max_events = options.max_events;
@@ -66,7 +67,7 @@ void Launch::enter(Core& core) {
   const auto c = static_cast<size_t>(core.id);
   core.events = core.copies = 0;
   core.state = Core::State::kReady;
-  grids_[c] = std::make_unique<Grid>(kernel_, machine_, core, tensors(c));
+  grids_[c] = std::make_unique<Grid>(kernel_, machine_, core, tensors_[c]);
   if (machine_.recorder) machine_.recorder->enter(core);
   if (!grids_[c]->next()) done(core);
 }
@@ -133,6 +134,7 @@ void Launch::set_up(size_t c) {
   core.id = static_cast<int>(c);
   core.buffers.resize(kernel_.sites.size());
   for (size_t s = 0; s < kernel_.sites.size(); ++s) name(core.buffers[s], core.id, s);
+  tensors_[c] = tensors(c);
   if (kernel_.scalars_only()) return set_up_scalars(kernel_, memory.operands, core);
   check_sizes(memory);
   for (const auto& [result, operand] : kernel_.call.aliases) {
@@ -155,48 +157,68 @@ void Launch::set_up(size_t c) {
 
 void Launch::set_up_argument(size_t c, size_t s, Buffer& b) {
   const Argument& arg = kernel_.arguments[s];
-  const std::span<std::byte> tensor = tensors(c)[s];
+  const Tensor& tensor = tensors_[c][s];
   const bool output = arg.role == Argument::Role::kOutput;
-  prepare(b, given(arg));
-  b.read_only = !output && arg.aliased < 0;
-  b.data = tensor;
-  if (output && arg.aliased < 0) b.poison();
-  if (output && arg.aliased >= 0) {
-    // The copy that the operand's argument already has, or the tensor itself.
-    for (size_t k = 0; k < s; ++k) {
-      const Argument& in = kernel_.arguments[k];
-      if (in.aliased != arg.tensor || in.role == Argument::Role::kOutput) continue;
-      const Buffer& other = machine_.cores[c].buffers[k];
-      b.contents = other.contents;
-      if (!arg.in_place()) b.data = other.data;
-    }
+  b.read_only = arg.in_place() && !output && arg.aliased < 0;
+  if (arg.in_place()) {
+    b.data = tensor.data;
+    b.contents = tensor.contents;
+    if (output && arg.aliased < 0) b.poison();
     return;
   }
-  if (arg.in_place()) return;
-  b.owned.assign(tensor.begin(), tensor.end());
+  const Argument* input = output ? aliased_input(arg) : nullptr;
+  if (input && !input->is_window && !input->in_place()) {  // which has made a copy
+    const Buffer& other =
+        machine_.cores[c].buffers[static_cast<size_t>(input - &kernel_.arguments[0])];
+    b.data = other.data;
+    b.contents = other.contents;
+    return;
+  }
+  prepare(b, given(arg));
+  b.owned.assign(tensor.data.begin(), tensor.data.end());
   b.data = b.owned;
-  b.read_only = false;
+  if (output && arg.aliased < 0) b.poison();
 }
 
-// Per argument, the memory of its tensor.
-std::vector<std::span<std::byte>> Launch::tensors(size_t c) const {
-  std::vector<std::span<std::byte>> out;
+const Argument* Launch::aliased_input(const Argument& output) const {
+  if (output.aliased < 0) return nullptr;
+  for (const Argument& in : kernel_.arguments)
+    if (in.role != Argument::Role::kOutput && in.tensor >= 0 && in.aliased == output.tensor)
+      return &in;
+  return nullptr;
+}
+
+std::vector<Tensor> Launch::tensors(size_t c) const {
+  std::vector<Tensor> out;
   for (const Argument& arg : kernel_.arguments) {
     out.emplace_back();
     if (arg.tensor < 0) continue;
-    const auto t = static_cast<size_t>(arg.tensor);
-    if (kernel_.scalars_only()) {
-      if (arg.role != Argument::Role::kOutput && arg.aliased < 0)
-        out.back() = writable(memory_[c].operands[t]);
-    } else if (arg.role == Argument::Role::kOutput) {
-      out.back() = memory_[c].results[t];
-    } else if (arg.aliased >= 0) {
-      out.back() = memory_[c].results[static_cast<size_t>(arg.aliased)];
-    } else {
-      out.back() = writable(memory_[c].operands[t]);
+    out.back().data = data_of(c, arg);
+    if (!machine_.recorder || kernel_.scalars_only()) continue;
+    const bool output = arg.role == Argument::Role::kOutput;
+    if (const Argument* input = output ? aliased_input(arg) : nullptr) {
+      out.back().contents = out[static_cast<size_t>(input - &kernel_.arguments[0])].contents;
+      continue;
     }
+    const Content content = given(arg);
+    // What is given and only read is known.
+    if (content == Content::kKnown && arg.is_window && arg.aliased < 0) continue;
+    const auto& specs = output ? kernel_.call.results : kernel_.call.operands;
+    out.back().contents =
+        track(specs[static_cast<size_t>(arg.tensor)].type.num_elements(), content);
   }
   return out;
+}
+
+std::span<std::byte> Launch::data_of(size_t c, const Argument& arg) const {
+  const auto t = static_cast<size_t>(arg.tensor);
+  if (kernel_.scalars_only()) {
+    if (arg.role == Argument::Role::kOutput || arg.aliased >= 0) return {};
+    return writable(memory_[c].operands[t]);
+  }
+  if (arg.role == Argument::Role::kOutput) return memory_[c].results[t];
+  if (arg.aliased >= 0) return memory_[c].results[static_cast<size_t>(arg.aliased)];
+  return writable(memory_[c].operands[t]);
 }
 
 void Launch::check_sizes(const CoreMemory& memory) const {
@@ -236,6 +258,9 @@ void Launch::set_grid_bounds() {
         if (machine_.recorder)
           machine_.recorder->decides(*kernel_.function, {.origin = Origin::kNotGiven});
         value = 1;
+        machine_.bound_origins.resize(machine_.grid_bounds.size(), Origin::kKnown);
+        machine_.bound_origins[static_cast<size_t>(&b - machine_.grid_bounds.data())] =
+            Origin::kNotGiven;
       }
       b = std::max(value, 0);
       ++operand;

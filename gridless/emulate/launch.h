@@ -46,7 +46,10 @@ class Launch {
   void set_up(size_t c);
   void set_up_argument(size_t c, size_t s, Buffer& b);
   void check_sizes(const CoreMemory& memory) const;
-  std::vector<std::span<std::byte>> tensors(size_t c) const;
+  std::vector<Tensor> tensors(size_t c) const;
+  std::span<std::byte> data_of(size_t c, const Argument& arg) const;
+  // The argument whose operand the result `output` is aliased to; null: none.
+  const Argument* aliased_input(const Argument& output) const;
   void prepare(Buffer& b, Content all) const;
   Content given(const Argument& arg) const;
   Diagnostic bound_not_given(size_t operand) const;
@@ -61,6 +64,7 @@ class Launch {
   const Options& options_;
   SourceRun sources_;
   Machine machine_;
+  std::vector<std::vector<Tensor>> tensors_;  // by core and argument
   std::vector<std::unique_ptr<Grid>> grids_;
 };
 

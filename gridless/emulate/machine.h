@@ -64,10 +64,14 @@ class DmaEngine {
 
 // The state behind the explicit matmul ops, per MXU.
 struct Mxu {
-  std::map<int64_t, Vector> staged;                    // by staging register; K x N
-  Vector weights;                                      // in the array
-  std::map<int64_t, std::vector<float>> accumulators;  // by number; M x N
-  std::deque<std::vector<float>> results;              // of lhs_fifo
+  struct Products {
+    std::vector<float> sum;  // M x N
+    Origin origin = Origin::kKnown;
+  };
+  std::map<int64_t, Vector> staged;          // by staging register; K x N
+  Vector weights;                            // in the array
+  std::map<int64_t, Products> accumulators;  // by number
+  std::deque<Products> results;              // of lhs_fifo
 };
 
 // A frame: one activation of a program.
@@ -100,7 +104,8 @@ struct Core {
   std::unique_ptr<Frame> frame;
   std::map<int64_t, Mxu> mxus;
   uint64_t prng_key = 0, prng_count = 0;
-  Shape grid;  // this step's place in the grid
+  Origin prng_origin = Origin::kKnown;  // under a recorder
+  Shape grid;                           // this step's place in the grid
 };
 
 class Recorder;   // recorder.h
@@ -119,6 +124,7 @@ struct Machine {
   DmaEngine dma;
   int barrier_site = 0;
   Shape grid_bounds;
+  std::vector<Origin> bound_origins;  // where each is from; shorter: known
   int64_t steps = 0;
   int64_t max_steps = 0;
   int64_t max_events = 0;  // under a recorder

@@ -1,4 +1,6 @@
 // Integer arithmetic on scalars and vectors.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -150,6 +152,17 @@ RtValue PureOps::MathCtpop(const ir::Op& op) const {
                  [=](int64_t a) { return static_cast<int64_t>(std::popcount(as_unsigned(e, a))); });
 }
 // A hint about divisibility; the checker looks at it, the value passes through.
-RtValue PureOps::TpuAssumeMultiple(const ir::Op&) const { return *args[0]; }
+std::string broken_promise(const ir::Op& op, const Scalar& s) {
+  const int64_t multiple = op.int_attr("multiple");
+  if (multiple > 0 && s.i % multiple == 0) return {};
+  return fmt::format("{} is promised to be a multiple of {}, and is not", s.i, multiple);
+}
+
+RtValue PureOps::TpuAssumeMultiple(const ir::Op& op) const {
+  const auto* s = std::get_if<Scalar>(args[0]);
+  if (const std::string problem = s ? broken_promise(op, *s) : ""; !problem.empty())
+    fault(op, "misaligned", problem, kPromiseHint);
+  return *args[0];
+}
 
 }  // namespace gridless::emulate

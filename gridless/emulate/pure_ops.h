@@ -2,6 +2,8 @@
 // defines does not link. Op functions throw Fault; eval.cc is the boundary.
 #pragma once
 
+#include <string>
+
 #include "gridless/emulate/fault.h"
 #include "gridless/emulate/value.h"
 
@@ -38,6 +40,12 @@ struct PureOps {
 #undef GRIDLESS_DECLARE
 #undef GRIDLESS_IF_kPure
 };
+
+// tpu.assume_multiple promises what the compiler then relies on: what is wrong with that for `s`,
+// or empty.
+std::string broken_promise(const ir::Op& op, const Scalar& s);
+inline constexpr const char* kPromiseHint =
+    "promise only what holds for every value (pl.multiple_of, assume_multiple)";
 
 // Products for tpu.matmul and the explicit MXU ops: acc[m, n] += sum over k of lhs[m, k] * rhs[k,
 // n], all row-major f32 with k ascending and one fma per step. The same bits on every machine.

@@ -171,6 +171,12 @@ void Recorder::out_of_bounds_load(const At& at, const View& v, std::string probl
   suspect(at, Suspect::What::kOutOfBounds, v, std::move(problem));
 }
 
+void Recorder::broken_promise(const At& at, std::string problem) {
+  const auto same = [&](const BrokenPromise& p) { return p.code.op == at.instr.op; };
+  if (std::ranges::any_of(trace.promises, same)) return;
+  trace.promises.push_back({code(at), at.core.id, std::move(problem)});
+}
+
 int32_t Recorder::increment(const View& ref, int on_core, int64_t amount, int from_core,
                             int32_t copy, Node node, Code code) {
   if (amount == 0) return -1;
@@ -255,6 +261,41 @@ void Recorder::stuck(const Core& core) {
   const Instr& in = core.frame->program->code[static_cast<size_t>(core.frame->pc)];
   trace.stuck.push_back({core.id, w.op, code({core, *core.frame, in}).iteration,
                          trace.semaphore(core.id, w.site, w.index), w.need});
+}
+
+void Recorder::settle(int32_t& life, int32_t memory, int from, Node wait) const {
+  const auto& lives = trace.lives[static_cast<size_t>(memory)];
+  const int32_t sender = trace.memory(from, trace.site_of(memory));
+  if (lives.size() == trace.lives[static_cast<size_t>(sender)].size()) return;
+  for (size_t k = lives.size(); k-- > 0;)
+    if (lives[k].begin.pos < wait.pos && (!lives[k].end.known() || wait.pos < lives[k].end.pos)) {
+      life = static_cast<int32_t>(k);
+      return;
+    }
+}
+
+void Recorder::settle_lives() {
+  for (size_t s = 0; s < trace.semaphores.size(); ++s) {
+    const SemaphoreLog& log = trace.semaphores[s];
+    const auto semaphore = static_cast<int32_t>(s);
+    const int owner = trace.owner(semaphore);
+    int64_t total = 0;
+    size_t w = 0;
+    for (const int32_t id : log.increments) {
+      Increment& e = trace.increments[static_cast<size_t>(id)];
+      total += e.amount;
+      while (w < log.waits.size() && trace.waits[static_cast<size_t>(log.waits[w])].total < total)
+        ++w;
+      if (w == log.waits.size()) break;
+      if (e.issue.core == owner) continue;
+      const Node wait = trace.waits[static_cast<size_t>(log.waits[w])].at;
+      settle(e.life, trace.memory(owner, trace.semaphore_site_of(semaphore)), e.issue.core, wait);
+      if (e.copy < 0) continue;
+      Access& target =
+          trace.accesses[static_cast<size_t>(trace.copies[static_cast<size_t>(e.copy)].target)];
+      settle(target.life, target.memory, e.issue.core, wait);
+    }
+  }
 }
 
 void Recorder::result(int core, int result, std::shared_ptr<Content[]> contents) {

@@ -51,6 +51,8 @@ class Recorder {
              std::span<const int32_t> mask);
   void out_of_bounds_load(const At& at, const View& v, std::string problem);
 
+  void broken_promise(const At& at, std::string problem);
+
   void copy(const At& at, const Transfer& t);
   void signal(const At& at, const View& ref, int to_core, int64_t amount);
   void wait(const At& at, const View& ref, int64_t amount);
@@ -58,6 +60,11 @@ class Recorder {
   // A scalar that decides control flow, an address, an amount or a device.
   void decides(const ir::Op& op, const Scalar& s);
   void stuck(const Core& core);
+
+  // After a run that ended: accesses and increments by other cores carry the sender's count of the
+  // scopes they belong to. Where the owner has entered that scope another number of times, they
+  // belong to the one whose wait takes them. Any choice for which the rules hold is a proof.
+  void settle_lives();
 
   // The contents of a result at the end; null: all known.
   void result(int core, int result, std::shared_ptr<Content[]> contents);
@@ -79,6 +86,7 @@ class Recorder {
   void own_access(const At& at, const View& v, const Region& region, bool write);
   void mix(uint64_t value);
   int32_t life(int core, int32_t site) const;
+  void settle(int32_t& life, int32_t memory, int from, Node wait) const;
   void suspect(const At& at, Suspect::What what, const View& v, std::string detail);
 
   const Kernel& kernel_;

@@ -23,8 +23,8 @@ using ir::Elem;
 using ir::Shape;
 using ir::Type;
 
-// Where a scalar's value comes from, for the checker: control flow that depends on vectors, or on
-// operands nobody gave, is not the same for all data. The later one wins when values are combined.
+// Where a value comes from, for the checker: control flow that depends on vectors, or on operands
+// nobody gave, is not the same for all data. The later one wins when values are combined.
 enum class Origin : uint8_t { kKnown, kVector, kNotGiven };
 
 struct Scalar {
@@ -52,11 +52,16 @@ class Vector {
   std::span<float> mutable_f() { return {f_.get(), static_cast<size_t>(size_)}; }
   std::span<int32_t> mutable_i() { return {i_.get(), static_cast<size_t>(size_)}; }
 
+  // kNotGiven: some element depends on an operand that nobody gave. Else kKnown.
+  Origin origin() const { return origin_; }
+  void set_origin(Origin origin) { origin_ = origin; }
+
   // The same elements under another shape of as many elements; shares storage.
   Vector reshaped(Type type) const;
 
  private:
   Type type_;
+  Origin origin_ = Origin::kKnown;
   int64_t size_ = 0;
   std::shared_ptr<float[]> f_;
   std::shared_ptr<int32_t[]> i_;

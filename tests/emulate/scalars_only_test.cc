@@ -138,6 +138,85 @@ TEST(ScalarsOnly, ScalarsStoredInSmemStayReal) {
   EXPECT_THAT(kinds(check(k)), ElementsAre("out_of_bounds"));
 }
 
+// Whether the value matters needs a run with values: neither an error nor a proof.
+TEST(ScalarsOnly, AVectorLoadBeyondARefIsAWarning) {
+  const auto run = [](int32_t row) {
+    Kernel k("beyond");
+    const Ref table = k.input("table", Elem::kI32, {4}, Space::kSmem);
+    const Ref y = k.output("y", Elem::kF32, {8, 128});
+    k.scope([&] {
+      const Ref a = k.vmem(Elem::kF32, {16, 128});
+      a.store(zeros(k, Elem::kF32, {16, 128}));
+      const Vec v = a.load({table.get({0}), 0}, {8, 128});
+      a.store(v, {0, 0});
+      k.copy(a.rows(0, 8), y, k.dma_sem()).wait();
+    });
+    return check(k, {row, 0, 0, 0});
+  };
+  EXPECT_TRUE(run(8).certificate);
+  const CheckReport beyond = run(12);
+  EXPECT_THAT(kinds(beyond), ElementsAre("out_of_bounds")) << to_string(beyond.diagnostics());
+  EXPECT_TRUE(beyond.clean());
+  EXPECT_FALSE(beyond.certificate);
+}
+
+// Two buffers change places in every round of a loop that carries their refs; an entry of the table
+// that is in one of them chooses a tile.
+TEST(ScalarsOnly, RefsThatALoopCarriesKeepTheirData) {
+  const auto run = [](int32_t entry) {
+    const std::string any = "memref<1x128xi32, #tpu.memory_space<any>>",
+                      vmem = "memref<1x128xi32, #tpu.memory_space<vmem>>",
+                      smem = "memref<1x128xi32, #tpu.memory_space<smem>>",
+                      tiles = "memref<16x8x128xf32, #tpu.memory_space<any>>",
+                      tile = "memref<1x8x128xf32, #tpu.memory_space<any>>",
+                      local = "memref<1x8x128xf32, #tpu.memory_space<vmem>>",
+                      sem = "memref<!tpu.dma_semaphore, #tpu.memory_space<semaphore_mem>>";
+    const auto copy = [&](const char* from, const char* to, const std::string& from_type,
+                          const std::string& to_type) {
+      return fmt::format(
+          R"("stable_mosaic.tpu.enqueue_dma"(%{0}, %{1}, %s) {{operandSegmentSizes = array<i32: 1, 0, 1, 1, 0, 0>, priority = 0 : i32, strict_ordering = false}} : ({2}, {3}, {4}) -> ()
+             "stable_mosaic.tpu.wait_dma2"(%s, %{0}, %{1}) {{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}} : ({4}, {2}, {3}) -> ()
+)",
+          from, to, from_type, to_type, sem);
+    };
+    const std::string text =
+        R"("builtin.module"() ({ "stable_mosaic.func.func"() ({ ^bb0(%table: )" + any +
+        ", %x: " + tiles + ", %a: " + vmem + ", %b: " + vmem + ", %m: " + smem + ", %t: " + local +
+        ", %s: " + sem + "):\n" + copy("table", "a", any, vmem) +
+        R"(%c0 = "stable_mosaic.arith.constant"() {value = 0 : i32} : () -> i32
+           %c1 = "stable_mosaic.arith.constant"() {value = 1 : i32} : () -> i32
+           %c4 = "stable_mosaic.arith.constant"() {value = 4 : i32} : () -> i32
+           %i0 = "stable_mosaic.arith.constant"() {value = 0 : index} : () -> index
+           %r:2 = "stable_mosaic.scf.for"(%c0, %c4, %c1, %a, %b) ({ ^bb0(%i: i32, %p: )" +
+        vmem + ", %q: " + vmem + "):\n" + copy("p", "q", vmem, vmem) +
+        R"("stable_mosaic.scf.yield"(%q, %p) : ()" + vmem + ", " + vmem +
+        ") -> () }) : (i32, i32, i32, " + vmem + ", " + vmem + ") -> (" + vmem + ", " + vmem +
+        ")\n" + copy("r#0", "m", vmem, smem) +
+        R"(%n = "stable_mosaic.memref.load"(%m, %i0, %i0) : ()" + smem +
+        R"(, index, index) -> i32
+           %d = "stable_mosaic.tpu.memref_slice"(%x, %n, %c0, %c0) {operandSegmentSizes = array<i32: 1, 3, 0>} : ()" +
+        tiles + ", i32, i32, i32) -> " + tile + "\n" + copy("d", "t", tile, local) +
+        R"("stable_mosaic.func.return"() : () -> () }) {dimension_semantics = [], function_type = ()" +
+        any + ", " + tiles + ", " + vmem + ", " + vmem + ", " + smem + ", " + local + ", " + sem +
+        R"() -> (), scalar_prefetch = 0 : i64, scratch_operands = 5 : i64, sym_name = "main", tpu.core_type = #tpu.core_type<tc>} : () -> ()
+        }) {stable_mosaic.version = 18 : i64} : () -> ())";
+    const auto module = ir::parse(text);
+    if (!module) {
+      ADD_FAILURE() << to_string(module.error());
+      return CheckReport();
+    }
+    ir::Call call{.name = "main"};
+    call.operands = {{"table", ir::Type::memref({1, 128}, Elem::kI32, Space::kAny)},
+                     {"x", ir::Type::memref({16, 8, 128}, Elem::kF32, Space::kAny)}};
+    const std::vector<int32_t> table(128, entry);
+    const std::vector<std::span<const std::byte>> inputs = {std::as_bytes(std::span(table)), {}};
+    return emulate::check(*module, call, 1, inputs, {.scalars_only = true}).value();
+  };
+  const CheckReport good = run(15);
+  EXPECT_TRUE(good.certificate) << to_string(good.diagnostics());
+  EXPECT_THAT(kinds(run(16)), ElementsAre("out_of_bounds"));
+}
+
 TEST(ScalarsOnly, ATerabyteCostsNothing) {
   Kernel k("huge", 8);
   constexpr int64_t kTiles = int64_t{1} << 28;  // of 4 KiB: a terabyte per core

@@ -47,6 +47,8 @@ inline void expect_schedules_show(const CheckReport& report, const ir::Module& m
   for (const Finding& f : report.findings) {
     const Diagnostic& d = f.diagnostic;
     if (!depends_on_timing(d.kind)) continue;
+    // Where the compiler puts a barrier before the kernel, no timing shows it.
+    if (d.kind == "missing_barrier" && d.severity == Diagnostic::Severity::kWarning) continue;
     ASSERT_TRUE(f.schedule) << d.str();
     const auto file = parse_schedules(
         to_json(ScheduleFile{.target = "test", .cores = cores, .schedules = {*f.schedule}}));

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "gridless/emulate/check/check.h"
+#include "gridless/lang/kernel.h"
+#include "gridless/lang/ops.h"
 #include "gridless/models/llama/model.h"
 #include "gridless/models/qwen3_8/model.h"
 #include "kernels/gallery.h"
@@ -157,6 +159,38 @@ INSTANTIATE_TEST_SUITE_P(Each, Step,
                          [](const auto& info) {
                            return fmt::format("Cores{}Rows{}", info.param.cores, info.param.rows);
                          });
+
+// Core 0 enters the scope twice and core 1 once before they exchange in it: which of its scopes an
+// access belongs to is the owner's to count.
+TEST(Scopes, MayBeEnteredAnotherNumberOfTimesByTheSender) {
+  using namespace lang;  // NOLINT: one program in the language
+  for (const bool barrier : {true, false}) {
+    Kernel k("uneven", 2);
+    const Ref y = k.output("y", Elem::kF32, {8, 128});
+    k.loop(0, 2 - k.core(), [&](lang::Scalar round) {
+      k.scope([&] {
+        const Ref mine = k.vmem(Elem::kF32, {8, 128}), theirs = k.vmem(Elem::kF32, {8, 128});
+        const Sem sent = k.dma_sem(), received = k.dma_sem();
+        mine.store(full(k, Elem::kF32, {8, 128}, 1));
+        k.if_(round == 1 - k.core(), [&] {
+          if (barrier) k.barrier_all();
+          const Copy c = k.copy_to(1 - k.core(), mine, theirs, sent, received);
+          c.wait();
+          c.wait_sent();
+          k.copy(theirs, y, sent).wait();
+        });
+      });
+    });
+    auto program = k.finish();
+    ASSERT_TRUE(program) << to_string(program.error());
+    const auto report = emulate::check(program->module, program->call, 2, {});
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->certificate, barrier) << why(*report);
+    for (const Diagnostic& d : report->diagnostics())
+      EXPECT_EQ(d.kind, "missing_barrier") << d.str();
+    EXPECT_EQ(report->findings.empty(), barrier);
+  }
+}
 
 }  // namespace
 }  // namespace gridless

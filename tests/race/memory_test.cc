@@ -21,6 +21,18 @@ void no_initial_value(Kernel& k, bool fixed, int& line) {
   });
 }
 
+// A product with zero hides finite garbage, not NaN.
+void garbage_times_zero(Kernel& k, bool fixed, int& line) {
+  const Ref y = k.output("y", Elem::kF32, {kRows, kColumns});
+  k.scope([&] {
+    const Ref a = k.vmem(Elem::kF32, {kRows, kColumns});
+    const Vec lane = iota(k, {kRows, kColumns}, 1), one = full(k, Elem::kF32, {kRows, kColumns}, 1);
+    HERE const Vec v = a.load();
+    a.store(fixed ? where(lane < 0, v, 1.0) : v * cast(lane < 0, Elem::kF32) + one);
+    k.copy(a, y, k.dma_sem()).wait();
+  });
+}
+
 void garbage_is_copied_out(Kernel& k, bool fixed, int& line) {
   const Ref y = k.output("y", Elem::kF32, {kRows, kColumns});
   k.scope([&] {
@@ -100,6 +112,7 @@ void bound_not_given(Kernel& k, bool fixed, int& line) {
 
 const RaceCase kCases[] = {
     {"NoInitialValue", "uninitialised_read", 1, no_initial_value},
+    {"GarbageTimesZero", "uninitialised_read", 1, garbage_times_zero},
     {"GarbageIsCopiedOut", "uninitialised_read", 1, garbage_is_copied_out},
     {"RowOfTable", "out_of_bounds", 1, row_of_table, {7, 0, 0, 0}},
     {"UnusedLoadBeyond", "out_of_bounds", 1, unused_load_beyond, {0, 1, 2, 3}, true},

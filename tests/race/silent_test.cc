@@ -198,10 +198,23 @@ void copy_between_row_tiles(Kernel& k, bool fixed, int& line) {
   k.scope([&] {
     const Ref a = k.vmem(Elem::kBf16, {kRows, kColumns});
     const Sem done = k.dma_sem();
-    const Scalar row = k.assume_multiple(table.get({Scalar(0)}) * (fixed ? 2 : 1), 8);
+    const Scalar row = k.assume_multiple(table.get({Scalar(0)}) * 2 - (fixed ? 0 : 1), 8);
     const Ref part = x.slice({row, Scalar(0)}, {kRows, kColumns});
     HERE const Copy c = k.copy(part, a, done);
     c.wait();
+    k.copy(a, y, done).wait();
+  });
+}
+
+// The promise is broken, although what follows from it lies on a tile.
+void broken_promise(Kernel& k, bool fixed, int& line) {
+  const Ref table = k.input("table", Elem::kI32, {4}, Space::kSmem);
+  const Ref x = k.input("x", Elem::kF32, {2, 8, 128}), y = k.output("y", Elem::kF32, {8, 128});
+  k.scope([&] {
+    const Ref a = k.vmem(Elem::kF32, {8, 128});
+    const Sem done = k.dma_sem();
+    HERE const Scalar row = k.assume_multiple(table.get({Scalar(0)}), fixed ? 4 : 8);
+    k.copy(x.at(row / 8), a, done).wait();
     k.copy(a, y, done).wait();
   });
 }
@@ -275,6 +288,7 @@ const RaceCase kCases[] = {
      .max_steps = 100'000},
     {"CopyBetweenLaneTiles", "misaligned", 1, copy_between_lane_tiles, {64, 0, 0, 0}},
     {"CopyBetweenRowTiles", "misaligned", 1, copy_between_row_tiles, {4, 0, 0, 0}},
+    {"BrokenPromise", "misaligned", 1, broken_promise, {4, 0, 0, 0}},
     {"LoadBetweenLaneTiles", "misaligned", 1, load_between_lane_tiles, {64, 0, 0, 0}},
     {"BarrierOfOne", "collective_mismatch", 3, barrier_of_one, {}, false, {"deadlock"}},
 };

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "gridless/chips/tpu7x.h"
+#include "gridless/emulate/pure_ops.h"
 
 namespace gridless::emulate {
 namespace {
@@ -18,10 +19,14 @@ struct Tile {
   int64_t rows = 1, lanes = 1;
 };
 
-Tile tile_of(Type type) {
+Tile tile_of(Type type, bool copy) {
   Tile t{.lanes = chips::kTpu7x.lanes};
-  // 32-bit rows are reached one by one. An array of fewer rows than a tile has a lower tile.
-  if (ir::bit_width(type.elem()) < 32) {
+  const int bits = ir::bit_width(type.elem());
+  // 32-bit rows are reached one by one. Copies take words, in which several narrow rows lie; vector
+  // accesses take sublanes. An array of fewer rows than a tile has a lower tile.
+  if (bits < 32 && copy) {
+    t.rows = std::min<int64_t>(32 / std::max(bits, 1), type.shape()[type.shape().size() - 2]);
+  } else if (bits < 32) {
     const int64_t rows = type.shape()[type.shape().size() - 2];
     t.rows = std::min<int64_t>(
         chips::kTpu7x.sublanes,
@@ -108,9 +113,18 @@ class Aligned {
       if (!has_tiles(type)) continue;
       const std::vector<Range>* box = trace_.footprints.box(a.footprint);
       if (!box || box->size() < 2) continue;
-      const Tile tile = tile_of(type);
+      const Tile tile = tile_of(type, a.copy >= 0);
       look(a, type, *box, 0, tile.lanes);
       look(a, type, *box, 1, tile.rows);
+    }
+    for (const BrokenPromise& p : trace_.promises) {
+      Diagnostic d{
+          .kind = "misaligned",
+          .message = fmt::format("{} on core {}: {}", p.code.op->info().name, p.core, p.problem),
+          .where = p.code.op->loc,
+          .notes = {"at " + trace_.where(p.code)},
+          .hint = kPromiseHint};
+      findings_.push_back({std::move(d), {p.core}, std::nullopt});
     }
     return std::move(findings_);
   }

@@ -67,6 +67,7 @@ GarbageRun run_recorded(const Emulator& emulator, int cores, const CheckInputs& 
   options.not_given = inputs.not_given;
   run.report = emulator.run(run.memory.cores, options);
   run.recorder->trace.finished = run.report.finished;
+  if (run.report.finished) run.recorder->settle_lives();
   return run;
 }
 
@@ -77,17 +78,23 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
   harmless = 0;
   const std::vector<Suspect>& suspects = first.recorder->suspects;
   if (suspects.empty()) return out;
-  // Whose garbage it is: buffers one by one, then what lies beyond a ref's end.
-  constexpr Fill kOthers[] = {Fill::kNegative, Fill::kZero};
-  const auto matters = [&](int site) {
-    return std::ranges::any_of(kOthers, [&](Fill other) {
+  // Whose garbage it is: buffers one by one, then what lies beyond a ref's end. NaN comes last:
+  // where nothing else shows, the finding says so.
+  constexpr Fill kOthers[] = {Fill::kNegative, Fill::kZero, Fill::kPoison};
+  struct Judgement {
+    bool matters = false, only_nan = false;
+  };
+  const auto judge = [&](int site) -> Judgement {
+    for (const Fill other : kOthers) {
       Options again = options;
       again.other_fill = other;
       again.other_site = site;
-      return differ(emulator, first, run_recorded(emulator, cores, inputs, again));
-    });
+      if (differ(emulator, first, run_recorded(emulator, cores, inputs, again)))
+        return {.matters = true, .only_nan = other == Fill::kPoison};
+    }
+    return {};
   };
-  std::map<int, bool> judged;
+  std::map<int, Judgement> judged;
   const Trace& trace = first.recorder->trace;
   for (const Suspect& s : suspects) {
     const bool beyond = s.what == Suspect::What::kOutOfBounds;
@@ -95,10 +102,9 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
     // What becomes of a vector without values nobody can tell.
     const bool untold =
         emulator.kernel().scalars_only() && s.code.op->code != ir::OpCode::kMemrefLoad;
-    const auto it = judged.find(site);
-    const bool guilty = untold               ? beyond
-                        : it != judged.end() ? it->second
-                                             : (judged[site] = matters(site));
+    if (!untold && !judged.contains(site)) judged[site] = judge(site);
+    const Judgement verdict = untold ? Judgement() : judged.at(site);
+    const bool guilty = verdict.matters;
     const std::string name = trace.memory_name(trace.memory(s.core, s.site));
     if (beyond) {
       Diagnostic d{
@@ -109,7 +115,11 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
           .where = s.code.op->loc,
           .notes = {},
           .hint = "check the index against the ref's shape before using it"};
-      if (!guilty) d.notes.push_back("the value is never used: no result depends on it");
+      if (untold) {
+        d.notes.push_back("whether the value is used needs a run with values");
+      } else if (!guilty) {
+        d.notes.push_back("the value is never used: no result depends on it");
+      }
       d.notes.push_back("at " + trace.where(s.code));
       out.push_back({std::move(d), {s.core}, std::nullopt});
     } else if (guilty) {
@@ -121,6 +131,12 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
                              "two runs with other garbage in this buffer differ in a result, an "
                              "address or a branch"},
                    .hint = "write the buffer before reading it (scratch starts as garbage)"};
+      if (verdict.only_nan) {
+        d.notes.push_back(
+            "with NaN in it, that is: a product with zero is NaN then, and garbage may hold any "
+            "bits");
+        d.hint = "choose with where (select), which drops what it does not choose, or write it";
+      }
       out.push_back({std::move(d), {s.core}, std::nullopt});
     } else if (s.detail.ends_with("is copied")) {
       // A copy keeps garbage garbage, so no comparison of written elements can see it.

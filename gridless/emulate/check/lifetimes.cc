@@ -121,6 +121,14 @@ void Rules::too_early(Node begin, Node at, const Code& code, int owner, const st
       fmt::format("why: nothing that core {} does after {} is waited for before this", owner,
                   what_ends(begin)));
   if (!begin.known()) return show_always(f);
+  if (trace_.kernel->call.device_barrier && what_ends(begin) == kEntry) {
+    // No timing shows it: the barrier is not of the kernel, but it is there.
+    f.diagnostic.severity = Diagnostic::Severity::kWarning;
+    f.diagnostic.notes.push_back(
+        "a kernel that communicates without a collective_id gets a barrier of all cores from the "
+        "compiler, and rests on it");
+    return;
+  }
   show(f, begin, what_ends(begin), at, trace_.where(code));
 }
 

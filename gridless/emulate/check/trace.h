@@ -76,6 +76,13 @@ struct SemaphoreRead {
   Code code;
 };
 
+// An assume_multiple that does not hold, the first per op.
+struct BrokenPromise {
+  Code code;
+  int core = 0;
+  std::string problem;
+};
+
 struct SemaphoreLog {
   std::vector<int32_t> increments, waits;  // in the order of the run
   int64_t left = 0;                        // at the end
@@ -106,6 +113,7 @@ struct Trace {
   std::vector<Increment> increments;
   std::vector<WaitEvent> waits;  // in the order of the run
   std::vector<SemaphoreRead> reads;
+  std::vector<BrokenPromise> promises;
   std::vector<SemaphoreLog> semaphores;  // by number
   std::vector<std::vector<Life>> lives;  // by memory
   std::vector<int32_t> last;             // per core, pos of its last event

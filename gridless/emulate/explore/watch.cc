@@ -135,6 +135,7 @@ void Watch::remote(const Core& core, int owner, int site, bool count, const ir::
   const char* verb = count ? "adds to" : "writes";
   const std::string& name = kernel_.sites[s].name;
   if (theirs.entered <= core.launch) {
+    if (kernel_.call.device_barrier) return;
     found("missing_barrier",
           fmt::format("core {} {} {} of core {} before that has entered the kernel", core.id, verb,
                       name, owner),

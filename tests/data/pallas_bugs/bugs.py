@@ -8,9 +8,9 @@ jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
 f32 = jnp.float32
 R, C = 8, 128
 CASES = []
-def case(kind, n=1, ins=((R, C),), out=(R, C), scratch=(), cid=None, grid=None, dt=f32, any_in=True):
+def case(kind, n=1, ins=((R, C),), out=(R, C), scratch=(), cid=None, grid=None, any_out=False, alias=False, params=None):
     def reg(fn):
-        CASES.append((fn.__name__, kind, n, ins, out, scratch, cid, grid, fn)); return fn
+        CASES.append((fn.__name__, kind, n, ins, out, scratch, cid, grid, any_out, alias, params, fn)); return fn
     return reg
 V = lambda *s, dt=f32: pltpu.VMEM(s, dt)
 D, S = pltpu.SemaphoreType.DMA, pltpu.SemaphoreType.REGULAR
@@ -23,7 +23,7 @@ def dropped_wait(ok, x, o, a, s):
     if ok: c.wait()
     o[...] = a[...] + 1
     if not ok: c.wait()
-@case("race", ins=((4*R, C),), out=(4*R, C), scratch=[V(2, R, C), V(R, C), D((2,)), D])
+@case("race", ins=((4*R, C),), out=(4*R, C), scratch=[V(2, R, C), V(R, C), D((2,)), D], any_out=True)
 def wrong_slot_wait(ok, x, o, a, b, s, t):
     def get(i, slot): return cp(x.at[pl.ds(i*R, R)], a.at[slot], s.at[slot])
     get(0, 0).start()
@@ -36,7 +36,7 @@ def wrong_slot_wait(ok, x, o, a, b, s, t):
         w = cp(b, o.at[pl.ds(i*R, R)], t); w.start(); w.wait()
         return carry
     jax.lax.fori_loop(0, 4, body, 0)
-@case("race", ins=((4*R, C),), out=(4*R, C), scratch=[V(2, R, C), D((2,)), D((2,))])
+@case("race", ins=((4*R, C),), out=(4*R, C), scratch=[V(2, R, C), D((2,)), D((2,))], any_out=True)
 def refill_before_store_over(ok, x, o, a, s, t):
     def put(i): return cp(a.at[i % 2], o.at[pl.ds(i*R, R)], t.at[i % 2])
     for i in range(4):
@@ -67,7 +67,7 @@ def copy_beyond(ok, x, o, a, s):
         c = cp(x.at[pl.ds(i*R, R)], a, s); c.start(); c.wait()
         return acc + a[...]
     o[...] = jax.lax.fori_loop(0 if ok else 1, 4 if ok else 5, body, jnp.zeros((R, C), f32))
-@case("dma_in_flight_at_end", out=(R, C), scratch=[V(R, C), D, D])
+@case("dma_in_flight_at_end", out=(R, C), scratch=[V(R, C), D, D], any_out=True)
 def store_not_awaited(ok, x, o_, a, s, t):
     o = o_
     pltpu.sync_copy(x, a)
@@ -79,7 +79,7 @@ def wait_for_half(ok, x, o, a, s):
     n = 2*R if ok else R
     cp(x.at[pl.ds(0, n)], a.at[pl.ds(0, n)], s).wait()
     o[...] = a[pl.ds(0, R), :]
-@case("use_after_scope", out=(R, C), scratch=[V(R, C), D])
+@case("use_after_scope", out=(R, C), scratch=[V(R, C), D], any_out=True)
 def scoped_copy(ok, x, o, a, t):
     pltpu.sync_copy(x, a)
     def inner(b):
@@ -117,7 +117,7 @@ def reads_before_arrival(ok, x, o, a, b, s, r):
     if ok: c.wait_recv()
     o[...] = b[...]
     if not ok: c.wait_recv()
-@case("race", n=4, out=(4*R, C), scratch=[V(2, R, C), V(R, C), D, D((2,)), S, D], cid=5)
+@case("race", n=4, out=(4*R, C), scratch=[V(2, R, C), V(R, C), D, D((2,)), S, D], cid=5, any_out=True)
 def ring_without_credit(ok, x, o, a, b, s, r, credit, t):
     pltpu.sync_copy(x, a.at[0]); barrier(4)
     right, left = (me()+1) % 4, (me()+3) % 4
@@ -170,14 +170,19 @@ def waits_on_other_semaphore(ok, x, o, a, s, t):
     o[...] = a[...]
 
 def build(c, ok):
-    name, kind, n, ins, out, scratch, cid, grid, fn = c
+    name, kind, n, ins, out, scratch, cid, grid, any_out, alias, params, fn = c
     kw = {}
     if cid is not None: kw["compiler_params"] = pltpu.CompilerParams(collective_id=cid)
-    last_any = name in ("wrong_slot_wait", "refill_before_store_over", "store_not_awaited", "scoped_copy", "ring_without_credit")
+    if params: kw["compiler_params"] = pltpu.CompilerParams(**params(ok))
+    if alias: kw["input_output_aliases"] = {0: 0}
+    # Scratch, or what of it differs between the two, may be a function of `ok`.
+    scratch = [v(ok) if getattr(v, "__name__", "") == "<lambda>" else v for v in (scratch(ok) if callable(scratch) else scratch)]
+    out_spec = pl.BlockSpec(memory_space=pl.ANY if any_out else pltpu.VMEM)
     if grid:
-        specs = dict(grid=grid, in_specs=[pl.BlockSpec((1, R, C), lambda i: (i, 0, 0))], out_specs=pl.BlockSpec((R, C), lambda i: (0, 0)))
+        step = lambda *i: (sum(k * m for k, m in zip(i, (grid[-1], 1) if len(grid) > 1 else (1,))), 0, 0)
+        specs = dict(grid=grid, in_specs=[pl.BlockSpec((1, R, C), step)], out_specs=out_spec if any_out else pl.BlockSpec((R, C), lambda *i: (0, 0)))
     else:
-        specs = dict(in_specs=[pl.BlockSpec(memory_space=pl.ANY)]*len(ins), out_specs=pl.BlockSpec(memory_space=pl.ANY if last_any else pltpu.VMEM))
+        specs = dict(in_specs=[pl.BlockSpec(memory_space=pl.ANY)]*len(ins), out_specs=out_spec)
     call = lambda *xs: pl.pallas_call(lambda *refs: fn(ok, *refs), out_shape=jax.ShapeDtypeStruct(out, f32), scratch_shapes=list(scratch), name=name, **specs, **kw)(*xs)
     if n == 1:
         chip = AbstractDevice(device_kind="TPU7x", num_cores=1, platform="tpu")
@@ -188,11 +193,14 @@ def build(c, ok):
     args = [jax.ShapeDtypeStruct((n*s[0], *s[1:]), f32, sharding=NamedSharding(mesh, P("x"))) for s in ins]
     return jax.jit(f).trace(*args).lower(lowering_platforms=("tpu",)).as_text()
 
-out = sys.argv[1]; os.makedirs(out, exist_ok=True); listing = {}
-for c in CASES:
-    for ok in (False, True):
-        try:
-            open(f"{out}/{c[0]}_{'ok' if ok else 'bug'}.mlir", "w").write(build(c, ok))
-        except Exception as e: print(c[0], ok, type(e).__name__, str(e)[:300])
-    listing[c[0]] = c[1]
-json.dump(listing, open(f"{out}/list.json", "w"))
+def main():
+    out = sys.argv[1]; os.makedirs(out, exist_ok=True)
+    listing = json.load(open(f"{out}/list.json")) if os.path.exists(f"{out}/list.json") else {}
+    for c in CASES:
+        for ok in (False, True):
+            try:
+                open(f"{out}/{c[0]}_{'ok' if ok else 'bug'}.mlir", "w").write(build(c, ok))
+            except Exception as e: print(c[0], ok, type(e).__name__, str(e)[:300])
+        if c[1]: listing[c[0]] = c[1]
+    json.dump(listing, open(f"{out}/list.json", "w"))
+if __name__ == "__main__": main()
