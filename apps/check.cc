@@ -170,14 +170,10 @@ Result<Answer> check_seeds(const Arguments& args, const ir::Program& program, in
   return std::move(*answer);
 }
 
-Result<void> check_outputs(const Arguments& args) {
-  for (const std::string& path : {args.schedule_out, args.wait_for_out})
-    if (!path.empty()) TRY_VOID(check_writable(path));
-  return {};
-}
-
 int run(const Arguments& args) {
-  if (const auto writable = check_outputs(args); !writable) return report(writable.error());
+  for (const std::string& path : {args.schedule_out, args.wait_for_out})
+    if (const auto writable = path.empty() ? Result<void>() : check_writable(path); !writable)
+      return report(writable.error());
   const auto program = load(args);
   if (!program) return report(program.error());
   const int cores = args.cores > 0 ? args.cores : program->call.cores;

@@ -136,6 +136,7 @@ Result<Answer> predict(const Arguments& args, Diagnostics& wrong) {
   const std::vector<ir::Source> named = ir::sources(program.module);
   std::optional<emulate::SourceValues> given;
   if (!args.scalars.empty()) {
+    TRY_VOID(check_names(args.scalars, names_of(program.call, named)));
     TRY(given, read_sources(args.scalars, named, cores));
   }
   // Of several sets of inputs, the slowest.
@@ -248,6 +249,9 @@ void print_answer(const Arguments& args, const Answer& a) {
 }
 
 int run(const Arguments& args) {
+  for (const std::string& path : {args.trace, args.html})
+    if (const auto writable = path.empty() ? Result<void>() : check_writable(path); !writable)
+      return report(writable.error());
   Diagnostics wrong;
   const auto answer = predict(args, wrong);
   if (!answer) return report(answer.error());
@@ -278,10 +282,8 @@ void add_time(CLI::App& app, int& exit_code) {
                    "Topology, chips in x, y and z, two cores each; default: the smallest that has "
                    "the cores")
       ->option_text("tpu7x:XxYxZ");
-  command
-      ->add_option("--scalars", args->scalars,
-                   "Values of operands (some or all): tensors in0, in1, ... or by their names")
-      ->option_text("FILE.safetensors");
+  add_scalars_option(command, "--scalars", args->scalars,
+                     "And of operands (some or all): in0, in1, ... or by their names");
   command
       ->add_option("--seeds", args->seeds,
                    "Sets of inputs to time, a gallery kernel's own or a model's row tables; the "
