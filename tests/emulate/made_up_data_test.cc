@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
+#include <optional>
 
 #include "gridless/emulate/check/check.h"
 #include "gridless/ir/read_program.h"
@@ -136,6 +138,35 @@ TEST(MadeUpData, DoesNotSpoilWhatStandsBesideIt) {
       },
       false);
   EXPECT_TRUE(report.certificate) << to_string(report.diagnostics());
+}
+
+// In-place updates of the slots that a table names: of distinct slots clean, of equal ones a race.
+// What is made up for the table is zeros.
+TEST(MadeUpData, AccusesNobody) {
+  const auto run = [](std::optional<std::array<int32_t, 4>> slots) {
+    Kernel k("slots");
+    const Ref table = k.input("table", Elem::kI32, {4}, Space::kSmem);
+    const Ref state = k.inout("state", Elem::kF32, {8, 8, 128});
+    k.scope([&] {
+      const Ref a = k.vmem(Elem::kF32, {2, 8, 128});
+      const Sem in = k.dma_sem(), out = k.dma_sem();
+      for (int i = 0; i < 2; ++i) k.copy(state.at(table.get({i})), a.at(i), in).wait();
+      const Copy first = k.copy(a.at(0), state.at(table.get({0})), out);
+      const Copy second = k.copy(a.at(1), state.at(table.get({1})), out);
+      first.wait();
+      second.wait();
+    });
+    const auto program = k.finish();
+    EXPECT_TRUE(program) << to_string(program.error());
+    std::vector<std::span<const std::byte>> inputs(program->call.operands.size());
+    if (slots) inputs[0] = std::as_bytes(std::span(*slots));
+    return emulate::check(program->module, program->call, 1, inputs).value();
+  };
+  EXPECT_TRUE(run({{3, 5, 0, 0}}).certificate);
+  EXPECT_FALSE(run({{3, 3, 0, 0}}).clean());
+  const CheckReport unknown = run(std::nullopt);
+  EXPECT_TRUE(unknown.clean()) << to_string(unknown.diagnostics());
+  EXPECT_FALSE(unknown.certificate);
 }
 
 // The blocks of a grid's windows come from a table.

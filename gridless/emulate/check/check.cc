@@ -83,21 +83,50 @@ bool depends_on_missing(const Recorder& recorder) {
                              [](const auto& d) { return d.second == Origin::kNotGiven; });
 }
 
-// A place, an amount or a condition that follows from an operand that nobody gave may be wrong
-// because what was made up for it is: a warning, as there is no proof either way.
-void excuse_made_up(const Recorder& recorder, std::vector<Finding>& findings) {
-  for (Finding& f : findings) {
+// Where a value was made up: nobody gave its operand, or a run without values does not know it.
+class MadeUp {
+ public:
+  MadeUp(const Recorder& recorder, bool scalars_only)
+      : recorder_(recorder), scalars_only_(scalars_only) {}
+
+  // A place, an amount or a condition that follows from such a value may be wrong because of what
+  // was made up: a warning, as there is no proof either way.
+  void excuse(Finding& f) const {
     Diagnostic& d = f.diagnostic;
-    if (d.severity != Diagnostic::Severity::kError) continue;
-    if (d.kind != "out_of_bounds" && d.kind != "misaligned" && d.kind != "assertion") continue;
-    const bool made_up = std::ranges::any_of(recorder.decisions, [&](const auto& decision) {
-      return decision.second == Origin::kNotGiven && decision.first->loc == d.where;
-    });
-    if (!made_up) continue;
+    if (d.severity != Diagnostic::Severity::kError) return;
+    const bool by_place =
+        d.kind == "out_of_bounds" || d.kind == "misaligned" || d.kind == "assertion";
+    const bool made_up =
+        (by_place && std::ranges::any_of(
+                         recorder_.decisions,
+                         [&](const auto& v) { return counts(v) && v.first->loc == d.where; })) ||
+        std::ranges::any_of(f.accesses, [&](const ir::Op* op) { return touches_made_up(*op); });
+    if (!made_up) return;
     d.severity = Diagnostic::Severity::kWarning;
-    d.notes.push_back("it follows from an operand that was not given");
+    d.notes.push_back(
+        "its place follows from a value that is not known: other values may show nothing");
   }
-}
+
+ private:
+  bool counts(const std::pair<const ir::Op* const, Origin>& decision) const {
+    return scalars_only_ || decision.second == Origin::kNotGiven;
+  }
+  bool decided(const ir::Op* op) const {
+    const auto it = recorder_.decisions.find(op);
+    return it != recorder_.decisions.end() && counts(*it);
+  }
+  // The place of one of its refs, or an index of its own.
+  bool touches_made_up(const ir::Op& op) const {
+    if (decided(&op)) return true;
+    for (const ir::Value* v : op.operands)
+      for (; v->op && v->op->info().effect == ir::Effect::kView; v = v->op->operands[0])
+        if (decided(v->op)) return true;
+    return false;
+  }
+
+  const Recorder& recorder_;
+  bool scalars_only_;
+};
 
 // What control flow depends on beside what was given.
 bool explain_decisions(const Recorder& recorder, bool scalars_only, CheckReport& report) {
@@ -219,7 +248,8 @@ Result<CheckReport> check(const ir::Module& module, const ir::Call& call, int co
         "without values: uninitialised reads are looked for only where nothing was written at all");
 
   bool proof = explain_decisions(*run.recorder, options.scalars_only, report);
-  excuse_made_up(*run.recorder, report.findings);
+  const MadeUp made_up(*run.recorder, options.scalars_only);
+  for (Finding& f : report.findings) made_up.excuse(f);
   if (!trace.finished) {
     proof = false;
     report.notes.push_back("the run did not end: what comes after is not checked");

@@ -121,6 +121,7 @@ void Rules::race(const Access& a, const Access& b) {
                                          : "a write may come before the read is over";
   Finding& f = add(kind, b.code, fmt::format("{}, in {}", fault, describe_place(b)),
                    race_hint(a, b), {a.at.core, b.at.core, trace_.core_of(a.memory)});
+  f.accesses = {a.code.op, b.code.op};
   f.diagnostic.notes.push_back("first: " + describe(a));
   f.diagnostic.notes.push_back("second: " + describe(b));
   f.diagnostic.notes.push_back("why: " + why(a, b.at));

@@ -18,6 +18,7 @@ struct Finding {
   Diagnostic diagnostic;
   std::vector<int> cores;
   std::optional<Schedule> schedule;
+  std::vector<const ir::Op*> accesses = {};  // a race: the ops of both
 };
 
 struct WaitForGraph;  // wait_for.h
