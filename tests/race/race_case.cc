@@ -92,7 +92,7 @@ std::string str(const emulate::ExploreVerdict& verdict) {
 // The explorer's kind for one of the checker's; empty: it does not judge that.
 std::string explored_kind(const std::string& kind) {
   if (kind == "order_assumption") return "race";
-  if (kind == "uninitialised_read" || kind == "unknown_scalar" || kind == "misaligned") return "";
+  if (kind == "uninitialised_read" || kind == "unknown_scalar") return "";
   if (kind == "collective_mismatch") return "deadlock";
   return kind;
 }
