@@ -19,7 +19,6 @@
 #include "apps/commands.h"
 #include "apps/common.h"
 #include "apps/model_options.h"
-#include "gridless/base/read_bandwidth.h"
 #include "gridless/models/llama/model.h"
 #include "gridless/models/registry.h"
 
@@ -144,7 +143,7 @@ std::string format_name(const StepRunner& runner) {
 Result<nlohmann::json> figures(const Arguments& a, const StepRunner& runner, const Times& times,
                                double tokens, double bytes) {
   const double wall = median(times.wall_ms), cpu = median(times.cpu_ms);
-  TRY(const ReadBandwidth machine, read_bandwidth(runner.options().threads));
+  TRY(const ReadBandwidth machine, model_bandwidth(runner.options()));
   const double rate = bytes / wall * 1e3;
   const double cpu_rate = bytes / (cpu / runner.options().threads) * 1e3;
   return nlohmann::json{{"model", a.model.model},

@@ -13,6 +13,7 @@
 #include "apps/commands.h"
 #include "apps/common.h"
 #include "apps/model_options.h"
+#include "gridless/blocks/step_rows.h"
 #include "gridless/decode/generator.h"
 
 namespace gridless::apps {
@@ -142,8 +143,11 @@ Result<void> chat(Arguments& a) {
   TRY(const OpenModel model, open_model(a.model));
   TRY_VOID(model.require_tokenizer());
   TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  keep_hosts_together(options, a.generate);
   TRY(const text::ChatModel chat, text::load_chat_model(model.path));
-  TRY(options.context, choose_context(a.model, *model.model, kDefaultContext));
+  const int64_t most =
+      options.programs ? options.programs->slot_pages() * blocks::kPageTokens : kDefaultContext;
+  TRY(options.context, choose_context(a.model, *model.model, std::min(kDefaultContext, most)));
   TRY(const std::unique_ptr<decode::StepRunner> runner, load_weights(model, options));
   Conversation conversation(model, chat, *runner, a);
   LineReader lines;

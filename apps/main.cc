@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -13,6 +14,7 @@
 #include "apps/common.h"
 #include "gridless/base/cpu_features.h"
 #include "gridless/tpu/libtpu_path.h"
+#include "gridless/tpu/runtime/connection.h"
 
 namespace gridless::apps {
 namespace {
@@ -143,7 +145,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return gridless::apps::finish_output(gridless::apps::run(argc, argv));
+    const int status = gridless::apps::finish_output(gridless::apps::run(argc, argv));
+    // Libraries that clean up at exit would wait for a device that does not answer.
+    if (gridless::tpu::any_connection_lost()) std::_Exit(status);
+    return status;
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "gridless: out of memory\n");
   } catch (const std::exception& error) {

@@ -4,9 +4,11 @@
 
 #include "apps/common.h"
 #include "gridless/base/processors.h"
+#include "gridless/chips/tpu7x.h"
 #include "gridless/decode/end_tokens.h"
 #include "gridless/decode/ngram_draft.h"
 #include "gridless/models/registry.h"
+#include "gridless/tpu/libtpu_path.h"
 
 namespace gridless::apps {
 
@@ -23,8 +25,25 @@ void add_model_options(CLI::App* command, ModelOptions& o) {
       ->add_option("--threads", o.threads,
                    "Threads that run the cores; 0: one for each physical processor")
       ->check(CLI::Range(0, 128));
-  command->add_option("--engine", o.engine,
-                      "cpu: fast; emulate: the slow oracle; tpu: needs a TPU host");
+  CLI::Option* engine = command->add_option(
+      "--engine", o.engine, "cpu: fast; emulate: the slow oracle; tpu: the TPUs of this host");
+  command
+      ->add_option(
+          "--program", o.programs,
+          "With --engine tpu: a folder that `gridless compile` wrote for this model; may be "
+          "repeated, for several row counts")
+      ->expected(1)
+      ->take_all()
+      ->needs(engine);
+  command
+      ->add_option("--libtpu", o.libtpu,
+                   "With --engine tpu: libtpu.so or its folder (else as for `gridless compile`)")
+      ->needs(engine);
+  command
+      ->add_option("--time-limit", o.time_limit,
+                   "With --engine tpu: seconds that the other hosts and any launch may take")
+      ->check(CLI::Range(0.001, 86400.0))
+      ->needs(engine);
   command->add_option("--format", o.format,
                       "Format of all matrices: bf16, q8, q4; default: what the checkpoint holds");
   command
@@ -93,21 +112,45 @@ Result<std::optional<weights::Format>> parse_format(const std::string& name,
   return input_error("--format '{}': give bf16, q8 or q4", name);
 }
 
+// The programs say cores, and the machine has no part in it: no threads.
+Result<void> tpu_options(const ModelOptions& o, decode::RunnerOptions& out) {
+  if (o.programs.empty()) {
+    return input_error(
+        "--engine tpu runs programs that were compiled for the slice: `gridless compile "
+        "'{}{}?rows=1' --slice tpu7x:2x2x1 -o step1` makes one, then add --program step1 "
+        "(docs/tpu.md says more)",
+        models::find_model(o.model) ? "model:" : "", o.model);
+  }
+  out.engine = decode::EngineKind::kTpu;
+  TRY(decode::TpuPrograms programs,
+      decode::TpuPrograms::read({o.programs.begin(), o.programs.end()}));
+  out.cores = programs.cores();
+  if (o.cores != 0 && o.cores != out.cores) {
+    return input_error("--cores {}: {} is for {}; leave the option out", o.cores, o.programs[0],
+                       out.cores);
+  }
+  out.max_rows = programs.max_rows();
+  out.programs = std::make_shared<const decode::TpuPrograms>(std::move(programs));
+  TRY(const tpu::Libtpu libtpu, tpu::find_libtpu(o.libtpu));
+  out.tpu.libtpu = libtpu.path.string();
+  out.tpu.limit = std::chrono::milliseconds(static_cast<int64_t>(o.time_limit * 1000));
+  return {};
+}
+
 }  // namespace
 
 Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t vocab,
                                              const models::Formats& native) {
   decode::RunnerOptions out;
+  TRY(out.format, parse_format(o.format, native));
   if (o.engine == "tpu") {
-    return input_error(
-        "--engine tpu needs a TPU host, and running there has not been built yet; use --engine "
-        "cpu, "
-        "or `gridless compile` to see the program accepted by the TPU compiler");
+    TRY_VOID(tpu_options(o, out));
+    return out;
   }
   if (o.engine != "cpu" && o.engine != "emulate")
-    return input_error("--engine '{}': give cpu or emulate", o.engine);
+    return input_error("--engine '{}': give cpu, emulate or tpu", o.engine);
+  if (!o.programs.empty()) return input_error("--program is for --engine tpu");
   out.engine = o.engine == "cpu" ? decode::EngineKind::kCpu : decode::EngineKind::kEmulate;
-  TRY(out.format, parse_format(o.format, native));
   out.cores = o.cores;
   out.threads = o.threads;
   if (out.threads == 0) {
@@ -120,6 +163,10 @@ Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t voca
   }
   out.threads = std::min(out.threads, out.cores);
   return out;
+}
+
+void keep_hosts_together(const decode::RunnerOptions& options, decode::GenerateOptions& generate) {
+  if (options.engine == decode::EngineKind::kTpu) generate.adapt_draft = false;
 }
 
 Result<const text::Tokenizer*> OpenModel::require_tokenizer() const {
@@ -181,6 +228,12 @@ Result<std::unique_ptr<decode::StepRunner>> load_weights(const OpenModel& model,
   });
   if (!runner) return std::unexpected(runner.error().in(model.path));
   return runner;
+}
+
+Result<ReadBandwidth> model_bandwidth(const decode::RunnerOptions& options) {
+  if (options.engine != decode::EngineKind::kTpu) return read_bandwidth(options.threads);
+  return ReadBandwidth{.bytes_per_second = chips::Tpu7x().hbm_bytes_per_second * options.cores,
+                       .threads = options.threads};
 }
 
 Result<std::vector<int32_t>> chat_prompt(const OpenModel& model, const text::ChatModel& chat,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gridless/base/error.h"
+#include "gridless/base/read_bandwidth.h"
 #include "gridless/decode/draft.h"
 #include "gridless/decode/generator.h"
 #include "gridless/decode/runner.h"
@@ -23,6 +24,10 @@ struct ModelOptions {
   std::string model, engine = "cpu", format;
   int cores = 0, threads = 0;  // 0: chosen by the machine and the model
   int64_t context = 0;         // 0: what the command needs
+  // For --engine tpu.
+  std::vector<std::string> programs;
+  std::string libtpu;
+  double time_limit = 120;
 };
 void add_model_options(CLI::App* command, ModelOptions& options);
 void add_sampler_options(CLI::App* command, decode::SamplerOptions& options);
@@ -39,6 +44,9 @@ nlohmann::json draft_json(const decode::Generation& generation);
 // checkpoint holds; 4-bit blocks of either kind are kept where q4 is asked for.
 Result<decode::RunnerOptions> runner_options(const ModelOptions& options, int64_t vocab,
                                              const models::Formats& native);
+
+// The hosts of a slice must launch the same rows, and each would measure its own times.
+void keep_hosts_together(const decode::RunnerOptions& options, decode::GenerateOptions& generate);
 
 // A checkpoint with its texts, before its weights are packed.
 struct OpenModel {
@@ -63,6 +71,10 @@ Result<int64_t> choose_context(const ModelOptions& options, const models::Model&
 // Packs the weights, with progress on stderr.
 Result<std::unique_ptr<decode::StepRunner>> load_weights(const OpenModel& model,
                                                          const decode::RunnerOptions& options);
+
+// What the memories that hold the model can be read with: measured on this machine, or what the
+// TPU's specification says.
+Result<ReadBandwidth> model_bandwidth(const decode::RunnerOptions& options);
 
 // The prompt ids of a conversation, the assistant's turn opened.
 Result<std::vector<int32_t>> chat_prompt(const OpenModel& model, const text::ChatModel& chat,

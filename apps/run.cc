@@ -9,7 +9,6 @@
 #include "apps/common.h"
 #include "apps/model_options.h"
 #include "apps/prompt_options.h"
-#include "gridless/base/read_bandwidth.h"
 #include "gridless/decode/generator.h"
 
 namespace gridless::apps {
@@ -49,10 +48,14 @@ void print_statistics(const decode::Generation& g, const decode::RunnerOptions& 
   if (g.tpot_ms > 0)
     fmt::print(stderr, ", TPOT {:.2f} ms ({:.1f} tokens/s)", g.tpot_ms, g.tokens_per_second());
   fmt::print(stderr, "\n{:.1f} MB read per step", g.bytes_per_step / 1e6);
-  if (g.tpot_ms > 0 && options.engine == decode::EngineKind::kCpu) {
+  if (g.tpot_ms > 0 && options.engine != decode::EngineKind::kEmulate) {
     const double rate = g.bytes_per_step / g.step_ms * 1e3;
     fmt::print(stderr, ": {:.2f} GB/s", rate / 1e9);
-    if (const auto machine = read_bandwidth(options.threads)) {
+    if (options.engine == decode::EngineKind::kTpu) {
+      const double hbm = model_bandwidth(options).value().bytes_per_second;
+      fmt::print(stderr, ", {:.0f} % of what the HBM of {} cores is specified for",
+                 rate / hbm * 100, options.cores);
+    } else if (const auto machine = model_bandwidth(options)) {
       // One rate or the other, never a mean: a loaded machine may not run all threads at once.
       fmt::print(stderr, ", {:.0f} % of the {:.1f} GB/s that this machine reads with {} thread{}{}",
                  rate / machine->bytes_per_second * 100, machine->bytes_per_second / 1e9,
@@ -75,6 +78,7 @@ Result<int> run(Arguments& a) {
   TRY_VOID(a.generate.sampler.check());
   TRY(const OpenModel model, open_model(a.model));
   TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  keep_hosts_together(options, a.generate);
   TRY(const std::vector<int32_t> prompt, a.prompt.ids(model));
   if (!a.generate.stop.empty()) TRY_VOID(model.require_tokenizer());
   TRY(options.context, context_for(prompt, a.generate.max_tokens, a.model, *model.model));

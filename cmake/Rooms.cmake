@@ -117,6 +117,7 @@ function(gridless_tests)
         target_compile_definitions(test_${name} PRIVATE GRIDLESS_COMMAND="$<TARGET_FILE:gridless>")
       endif()
       target_compile_definitions(test_${name} PRIVATE
+        GRIDLESS_TEST_PLUGINS="${PROJECT_BINARY_DIR}/plugins"
         GRIDLESS_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
         GRIDLESS_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
       # tests/<dir>/plugins/*.cc: shared libraries that the tests load (fault injection).
@@ -124,13 +125,14 @@ function(gridless_tests)
       foreach(source IN LISTS plugins)
         get_filename_component(plugin ${source} NAME_WE)
         add_library(${plugin} MODULE ${source})
-        target_link_libraries(${plugin} PRIVATE gridless_flags)
+        target_link_libraries(${plugin} PRIVATE gridless_cpu)  # what they may compute with
         set_target_properties(${plugin} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY
                               ${PROJECT_BINARY_DIR}/plugins)
         add_dependencies(test_${name} ${plugin})
-        target_compile_definitions(test_${name} PRIVATE
-          GRIDLESS_TEST_PLUGINS="${PROJECT_BINARY_DIR}/plugins")
       endforeach()
+      if(name STREQUAL "commands")
+        add_dependencies(test_${name} mock_pjrt)  # the command is given it as its libtpu
+      endif()
       set(label unit)
       if(name STREQUAL "golden" OR name STREQUAL "commands")
         set(label ${name})

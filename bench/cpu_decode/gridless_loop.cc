@@ -35,7 +35,8 @@ class Gridless : public Engine {
     return ok.has_value();
   }
   std::span<const float> logits() override {
-    runner_.logits(static_cast<int64_t>(rows_.size()) - 1, logits_);
+    const auto ok = runner_.logits(static_cast<int64_t>(rows_.size()) - 1, logits_);
+    if (!ok) fmt::print(stderr, "gridless_loop: {}\n", ok.error().message);
     return logits_;
   }
 

@@ -32,7 +32,7 @@ Completion::Completion(std::span<const int32_t> prompt, const GenerateOptions& o
 Result<int32_t> Completion::choose(const StepModel& model, int64_t row) {
   TRY_VOID(model.check_logits(row));
   if (sampler_.is_argmax()) return model.argmax(row);
-  model.logits(row, logits_);
+  TRY_VOID(model.logits(row, logits_));
   return sampler_.sample(logits_, prompt_, tokens_);
 }
 

@@ -65,14 +65,14 @@ void Generator::rewind(std::span<const int32_t> prompt) {
   held_.resize(static_cast<size_t>(model_.truncate(0, same - held_.begin())));
 }
 
-Result<void> Generator::launch(std::span<const int32_t> tokens) {
+Result<void> Generator::launch(std::span<const int32_t> tokens, bool ahead) {
   std::vector<Row> rows;
   for (const int32_t token : tokens) {
     rows.push_back(
         {.token = token, .slot = 0, .position = static_cast<int32_t>(held_.size() + rows.size())});
   }
   const Clock::time_point start = Clock::now();
-  TRY_VOID(model_.step(rows));
+  TRY_VOID(ahead ? model_.step_ahead(rows) : model_.step(rows));
   times_.add(static_cast<int64_t>(std::bit_ceil(rows.size())), ms_since(start));
   return {};
 }
@@ -86,7 +86,7 @@ Result<void> Generator::prefill(std::span<const int32_t> prompt, const GenerateO
     }
     const std::span<const int32_t> rest = prompt.subspan(held_.size());
     const size_t n = std::bit_floor(std::min(rest.size(), static_cast<size_t>(limits_.max_rows)));
-    TRY_VOID(launch(rest.first(n)));
+    TRY_VOID(launch(rest.first(n), n < rest.size()));
     held_.insert(held_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(n));
     if (n < rest.size()) continue;
     TRY(const int32_t first,

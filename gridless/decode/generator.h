@@ -70,8 +70,9 @@ class Generator {
   Result<void> round(const GenerateOptions& options, Completion& completion, Generation& out);
   Result<std::vector<int32_t>> drafts(const GenerateOptions& options,
                                       const Completion& completion) const;
-  // One launch of tokens at the positions after what the caches are known to hold.
-  Result<void> launch(std::span<const int32_t> tokens);
+  // One launch of tokens at the positions after what the caches are known to hold. `ahead`: nobody
+  // will look at what it predicts.
+  Result<void> launch(std::span<const int32_t> tokens, bool ahead = false);
 
   StepModel& model_;
   StepLimits limits_;

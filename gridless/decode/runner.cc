@@ -1,7 +1,6 @@
 #include "gridless/decode/runner.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,8 +10,8 @@
 
 #include "gridless/base/check.h"
 #include "gridless/blocks/step_rows.h"
-#include "gridless/cpu/engine.h"
-#include "gridless/emulate/emulator.h"
+#include "gridless/decode/huge_memory.h"
+#include "gridless/decode/step_engine.h"
 
 namespace gridless::decode {
 
@@ -22,39 +21,13 @@ using blocks::kLanes;
 using blocks::kPageTokens;
 using emulate::CoreMemory;
 
-// Page-aligned zeroed memory in huge pages where the system has them: weights are read once per
-// step, and a TLB miss per 4 kB would cost more than the read.
-class Memory {
- public:
-  Memory() = default;
-  explicit Memory(size_t bytes) : bytes_(bytes) {
-    void* p = mmap(nullptr, std::max<size_t>(bytes_, 1), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    GRIDLESS_CHECK(p != MAP_FAILED, "no memory for {} bytes", bytes_);
-    madvise(p, bytes_, MADV_HUGEPAGE);
-    data_ = static_cast<std::byte*>(p);
-  }
-  ~Memory() {
-    if (data_) munmap(data_, std::max<size_t>(bytes_, 1));
-  }
-  Memory(Memory&& o) noexcept : data_(std::exchange(o.data_, nullptr)), bytes_(o.bytes_) {}
-  Memory& operator=(Memory&& o) noexcept {
-    std::swap(data_, o.data_);
-    std::swap(bytes_, o.bytes_);
-    return *this;
-  }
-  std::span<std::byte> bytes() const { return {data_, bytes_}; }
-  template <typename T>
-  T* as() const {
-    return reinterpret_cast<T*>(data_);
-  }
-
- private:
-  std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
-};
-
-Error from_diagnostics(const Diagnostics& d) { return {Error::Kind::kMachine, to_string(d)}; }
+bool all_finite(std::span<const float> values) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinity alone
+  uint32_t bad = 0;
+  for (const float v : values)
+    bad |= (std::bit_cast<uint32_t>(v) & kExponent) == kExponent ? 1u : 0u;
+  return bad == 0;
+}
 
 }  // namespace
 
@@ -72,10 +45,9 @@ class StepRunner::Impl {
     int64_t rows = 0;
     std::vector<int32_t> table;
     // By result that is no state; [core].
-    std::map<std::string, std::vector<Memory>, std::less<>> results;
+    std::map<std::string, std::vector<HugeMemory>, std::less<>> results;
     std::vector<CoreMemory> memory;
-    std::unique_ptr<cpu::Engine> engine;
-    std::optional<emulate::Emulator> emulator;
+    std::unique_ptr<StepEngine> engine;
 
     template <typename T>
     const T* result(std::string_view name, size_t core) const {
@@ -93,6 +65,7 @@ class StepRunner::Impl {
     shape.pages = shape.slots * shape.slot_pages;
     shape.formats = native;
     if (options.format) shape.formats = {*options.format, *options.format};
+    if (on_tpu()) TRY_VOID(take_programs());
     TRY(model, m.on_cores(options.cores, shape));
     const auto slots = static_cast<size_t>(shape.slots);
     pages.assign(slots * static_cast<size_t>(shape.slot_pages), 0);
@@ -100,48 +73,103 @@ class StepRunner::Impl {
     held.assign(slots, 0);
     pages_of.resize(slots);
     for (int64_t p = shape.pages; p > 0; --p) free_pages.push_back(static_cast<int32_t>(p - 1));
+    if (on_tpu()) return {};  // launches need memory on the devices first
     TRY(Launch * first, launch_for(1));
     last = first;
+    return {};
+  }
+
+  bool on_tpu() const { return options.engine == EngineKind::kTpu; }
+
+  // Cores and shape as the compiled programs have them.
+  Result<void> take_programs() {
+    const TpuPrograms& programs = *options.programs;
+    options.cores = programs.cores();
+    options.max_rows = std::min(options.max_rows, programs.max_rows());
+    if (options.slots > programs.slots() || shape.slot_pages > programs.slot_pages()) {
+      return input_error(
+          "the compiled programs hold {} sequences of {} tokens, needed are {} of {}: compile them "
+          "with a larger context= or sequences=",
+          programs.slots(), programs.slot_pages() * kPageTokens, options.slots, options.context);
+    }
+    shape.slots = programs.slots();
+    shape.slot_pages = programs.slot_pages();
+    shape.pages = shape.slots * shape.slot_pages;
     return {};
   }
 
   // Constants, with each one's memory, of one core or of all.
   using Fill =
       std::function<Result<void>(std::string_view operand, int core, std::span<std::byte>)>;
-  Result<void> fill_constants(const Fill& fill) {
+  Result<void> fill_constants(const Fill& fill, const std::function<void(double)>& progress) {
+    if (on_tpu()) return upload(fill, progress);
     for (auto& [name, memory] : constants)
       for (size_t c = 0; c < memory.size(); ++c)
         TRY_VOID(fill(name, static_cast<int>(c), memory[c].bytes()));
     return {};
   }
 
+  // Brings constants and state to the devices, one after the other, and loads all programs.
+  Result<void> upload(const Fill& fill, const std::function<void(double)>& progress) {
+    for (const int64_t rows : options.programs->row_counts()) {
+      TRY(ir::Program program, program_for(rows));
+      TRY_VOID(options.programs->check(rows, std::move(program)));
+    }
+    TRY(tpu, TpuHost::start(options.tpu, *options.programs));
+    HugeMemory memory;
+    std::string what;  // is in it
+    source = [&](int core, const ir::CallArg& operand,
+                 bool is_state) -> Result<std::span<const std::byte>> {
+      const bool each = !is_state && model->per_core(operand.name);
+      if (what == operand.name && !each) return memory.bytes();
+      memory = HugeMemory(static_cast<size_t>(emulate::tensor_bytes(operand)));
+      what = operand.name;
+      if (!is_state) TRY_VOID(fill(operand.name, core, memory.bytes()));
+      return memory.bytes();
+    };
+    upload_progress = progress;
+    for (const int64_t rows : options.programs->row_counts()) {
+      TRY(last, launch_for(rows));
+    }
+    source = nullptr;
+    upload_progress = nullptr;
+    return {};
+  }
+
+  Result<ir::Program> program_for(int64_t rows) const {
+    auto program = model->program(rows);
+    if (!program) return machine_error("{}", to_string(program.error()));
+    return std::move(*program);
+  }
+
+  Result<std::unique_ptr<StepEngine>> engine_for(const Launch& l) {
+    switch (options.engine) {
+      case EngineKind::kCpu:
+        return cpu_step(l.program, l.memory, {.threads = options.threads, .isa = options.isa});
+      case EngineKind::kEmulate:
+        return emulated_step(l.program, l.memory);
+      case EngineKind::kTpu:
+        return tpu->step(l.rows, l.program.call, l.memory, source, upload_progress);
+    }
+    return input_error("no such engine");
+  }
+
   Result<Launch*> launch_for(int64_t rows) {
-    int64_t r = 1;
-    while (r < rows) r *= 2;
+    const int64_t r = on_tpu() ? options.programs->rows_for(rows)
+                               : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
     if (const auto it = launches.find(r); it != launches.end()) return it->second.get();
-    auto program = model->program(r);
-    if (!program) return std::unexpected(from_diagnostics(program.error()));
     auto l = std::make_unique<Launch>();
-    l->program = std::move(*program);
+    TRY(l->program, program_for(r));
     l->rows = r;
     l->table.resize(static_cast<size_t>(blocks::kRowFields * r));
     for (size_t c = 0; c < static_cast<size_t>(options.cores); ++c)
       l->memory.push_back(memory_of(*l, c));
-    if (options.engine == EngineKind::kCpu) {
-      auto engine = cpu::Engine::create(l->program, l->memory,
-                                        {.threads = options.threads, .isa = options.isa});
-      if (!engine) return std::unexpected(from_diagnostics(engine.error()));
-      l->engine = std::move(*engine);
-    } else {
-      auto emulator = emulate::Emulator::create(l->program.module, l->program.call);
-      if (!emulator) return std::unexpected(from_diagnostics(emulator.error()));
-      l->emulator.emplace(std::move(*emulator));
-    }
+    TRY(l->engine, engine_for(*l));
     return (launches[r] = std::move(l)).get();
   }
 
   // The operands and results of a core, in the order of the call. The first program makes the
-  // memory of constants and state, which all share.
+  // memory of constants and state, which all share; on TPUs the devices have it.
   CoreMemory memory_of(Launch& l, size_t core) {
     const ir::Call& call = l.program.call;
     std::vector<bool> is_state(call.operands.size());
@@ -157,9 +185,11 @@ class StepRunner::Impl {
         out.operands.push_back(std::as_bytes(std::span(pages)));
       } else if (a.name == "keep") {
         out.operands.push_back(std::as_bytes(std::span(keep)));
+      } else if (on_tpu()) {
+        out.operands.emplace_back();
       } else {
         const bool each = is_state[i] || model->per_core(a.name);
-        std::vector<Memory>& memory = is_state[i] ? states[a.name] : constants[a.name];
+        std::vector<HugeMemory>& memory = is_state[i] ? states[a.name] : constants[a.name];
         if (memory.empty()) {
           for (int c = 0; c < (each ? options.cores : 1); ++c) memory.emplace_back(bytes);
         }
@@ -168,11 +198,18 @@ class StepRunner::Impl {
     }
     for (size_t i = 0; i < call.results.size(); ++i) {
       const ir::CallArg& a = call.results[i];
+      const bool on_device = on_tpu() && std::ranges::any_of(call.aliases, [&](const auto& alias) {
+                               return alias.first == static_cast<int>(i);
+                             });
+      if (on_device) {
+        out.results.emplace_back();
+        continue;
+      }
       if (const auto state = states.find(a.name); state != states.end()) {
         out.results.push_back(state->second[core].bytes());
         continue;
       }
-      std::vector<Memory>& memory = l.results[a.name];
+      std::vector<HugeMemory>& memory = l.results[a.name];
       memory.emplace_back(static_cast<size_t>(emulate::tensor_bytes(a)));
       out.results.push_back(memory.back().bytes());
     }
@@ -271,24 +308,13 @@ class StepRunner::Impl {
     return {};
   }
 
-  Result<void> step(std::span<const Row> rows) {
-    TRY_VOID(prepare(rows));
-    if (last->engine) {
-      if (auto ok = last->engine->run(); !ok) return std::unexpected(from_diagnostics(ok.error()));
-    } else {
-      const emulate::Report report = last->emulator->run(last->memory);
-      if (!report.diagnostics.empty() || !report.finished) {
-        return std::unexpected(from_diagnostics(report.diagnostics));
-      }
-    }
-    count_rows(rows);
-    return {};
-  }
-
   int64_t vocab_shard() const { return vocab / options.cores; }
 
+  std::unique_ptr<TpuHost> tpu;
+  TpuHost::Source source;  // while constants are brought to the devices
+  std::function<void(double)> upload_progress;
   // By operand; [core], or one for all.
-  std::map<std::string, std::vector<Memory>, std::less<>> constants, states;
+  std::map<std::string, std::vector<HugeMemory>, std::less<>> constants, states;
   std::vector<int32_t> pages, keep;  // the tables of the contract
   std::vector<int64_t> held;         // tokens of a slot, for recurrent models
   std::vector<std::vector<int32_t>> pages_of;
@@ -309,10 +335,13 @@ Result<std::unique_ptr<StepRunner>> StepRunner::load(const weights::Checkpoint& 
   TRY_VOID(model->check_tensors(checkpoint));
   TRY(const models::Formats native, model->native_formats(checkpoint));
   TRY_VOID(impl->set_up(*model, native));
-  TRY_VOID(impl->fill_constants([&](std::string_view operand, int core, std::span<std::byte> out) {
-    if (progress && operand == "weights") progress(static_cast<double>(core) / options.cores);
-    return impl->model->fill(checkpoint, operand, core, out);
-  }));
+  TRY_VOID(impl->fill_constants(
+      [&](std::string_view operand, int core, std::span<std::byte> out) {
+        if (progress && operand == "weights" && !impl->on_tpu())
+          progress(static_cast<double>(core) / options.cores);
+        return impl->model->fill(checkpoint, operand, core, out);
+      },
+      progress));
   if (progress) progress(1);
   return std::unique_ptr<StepRunner>(new StepRunner(std::move(impl)));
 }
@@ -350,19 +379,30 @@ Result<std::unique_ptr<StepRunner>> StepRunner::random(const models::Model& mode
           std::ranges::fill(std::span(reinterpret_cast<float*>(out.data()), out.size() / 4), value);
         }
         return {};
-      }));
+      },
+      nullptr));
   return std::unique_ptr<StepRunner>(new StepRunner(std::move(impl)));
 }
 
-Result<void> StepRunner::step(std::span<const Row> rows) { return impl_->step(rows); }
+Result<void> StepRunner::step(std::span<const Row> rows) {
+  TRY_VOID(impl_->prepare(rows));
+  TRY_VOID(impl_->last->engine->run());
+  impl_->count_rows(rows);
+  return {};
+}
+
+Result<void> StepRunner::step_ahead(std::span<const Row> rows) {
+  TRY_VOID(impl_->prepare(rows));
+  TRY_VOID(impl_->last->engine->run_ahead());
+  impl_->count_rows(rows);
+  return {};
+}
 
 Result<std::vector<cpu::TraceEvent>> StepRunner::step_traced(std::span<const Row> rows) {
   TRY_VOID(impl_->prepare(rows));
-  if (!impl_->last->engine) return input_error("only the CPU engine traces its steps");
-  auto events = impl_->last->engine->run_traced();
-  if (!events) return std::unexpected(from_diagnostics(events.error()));
+  TRY(std::vector<cpu::TraceEvent> events, impl_->last->engine->run_traced());
   impl_->count_rows(rows);
-  return std::move(*events);
+  return events;
 }
 
 std::vector<Candidate> StepRunner::candidates(int64_t row) const {
@@ -385,8 +425,9 @@ std::vector<Candidate> StepRunner::candidates(int64_t row) const {
 
 int32_t StepRunner::argmax(int64_t row) const { return candidates(row)[0].id; }
 
-void StepRunner::logits(int64_t row, std::span<float> out) const {
+Result<void> StepRunner::logits(int64_t row, std::span<float> out) const {
   const Impl::Launch& l = *impl_->last;
+  TRY_VOID(l.engine->fetch_logits());
   GRIDLESS_CHECK(static_cast<int64_t>(out.size()) == impl_->vocab);
   const int64_t shard = impl_->vocab_shard();
   for (int c = 0; c < impl_->options.cores; ++c) {
@@ -396,28 +437,24 @@ void StepRunner::logits(int64_t row, std::span<float> out) const {
       std::copy_n(from, std::min(kLanes, shard - v), out.data() + c * shard + v);
     }
   }
+  return {};
 }
 
 Result<void> StepRunner::check_logits(int64_t row) const {
-  constexpr uint32_t kExponent = 0x7f800000;  // all ones in NaN and infinity alone
   const Impl::Launch& l = *impl_->last;
-  const int64_t shard = impl_->vocab_shard();
-  for (int c = 0; c < impl_->options.cores; ++c) {
-    const auto* all = l.result<float>("logits", static_cast<size_t>(c));
-    uint32_t bad = 0;
+  const bool on_tpu = impl_->on_tpu();
+  const int64_t shard = on_tpu ? impl_->shape.candidates : impl_->vocab_shard();
+  bool finite = true;
+  for (size_t c = 0; c < static_cast<size_t>(impl_->options.cores); ++c) {
+    const auto* all = l.result<float>(on_tpu ? "candidate_logits" : "logits", c);
     for (int64_t v = 0; v < shard; v += kLanes) {
       const float* from = all + (v / kLanes * l.rows + row) * kLanes;
-      const int64_t n = std::min(kLanes, shard - v);
-      for (int64_t i = 0; i < n; ++i)
-        bad |= (std::bit_cast<uint32_t>(from[i]) & kExponent) == kExponent ? 1u : 0u;
-    }
-    if (bad != 0) {
-      return input_error(
-          "the logits are not numbers (NaN or infinite): the weights may be damaged, fetch them "
-          "again");
+      finite &= all_finite({from, static_cast<size_t>(std::min(kLanes, shard - v))});
     }
   }
-  return {};
+  if (finite) return {};
+  return input_error(
+      "the logits are not numbers (NaN or infinite): the weights may be damaged, fetch them again");
 }
 
 int64_t StepRunner::truncate(int64_t slot, int64_t position) {

@@ -1,5 +1,5 @@
-// StepRunner: a loaded model that takes rows to logits, one launch per call, on the CPU engine or
-// on the emulator. It owns the weights, the caches and one program per row count.
+// StepRunner: a loaded model that takes rows to logits, one launch per call, on the CPU engine, on
+// the emulator or on TPUs. It owns the weights, the caches and one program per row count.
 //
 // Launch contract: docs/launch_contract.md. Rows may belong to one sequence (prefill chunk,
 // verification: consecutive positions) or to different ones. What a row computes depends neither on
@@ -19,13 +19,13 @@
 
 #include "gridless/base/cpu_features.h"
 #include "gridless/base/error.h"
-#include "gridless/cpu/engine.h"
 #include "gridless/decode/step_model.h"
+#include "gridless/decode/tpu_host.h"
 #include "gridless/models/model.h"
 
 namespace gridless::decode {
 
-enum class EngineKind { kCpu, kEmulate };
+enum class EngineKind { kCpu, kEmulate, kTpu };
 
 struct RunnerOptions {
   int cores = 1;    // virtual cores the model is spread over
@@ -36,6 +36,9 @@ struct RunnerOptions {
   int64_t slots = 1;                      // sequences that may be live at once
   int64_t context = 2048;                 // tokens a sequence may reach; rounded up to pages of 128
   int64_t max_rows = 64;                  // largest launch
+  // For kTpu. The programs say cores and the most of slots, context and rows that they hold.
+  std::shared_ptr<const TpuPrograms> programs;
+  TpuOptions tpu;
 };
 
 // A candidate for the next token.
@@ -46,7 +49,9 @@ struct Candidate {
 
 class StepRunner final : public StepModel {
  public:
-  // Loads and packs; `progress` is called with the fraction done, from 0 to 1.
+  // Loads and packs; `progress` is called with the fraction done, from 0 to 1. On TPUs it also
+  // brings the weights to the devices, one core's image after the other: the host never holds more
+  // than one.
   static Result<std::unique_ptr<StepRunner>> load(
       const weights::Checkpoint& checkpoint, const RunnerOptions& options,
       const std::function<void(double)>& progress = nullptr);
@@ -59,13 +64,15 @@ class StepRunner final : public StepModel {
   StepLimits limits() const override;
 
   Result<void> step(std::span<const Row> rows) override;
+  Result<void> step_ahead(std::span<const Row> rows) override;
 
   // A step on the CPU engine with the times of all its steps.
   Result<std::vector<cpu::TraceEvent>> step_traced(std::span<const Row> rows);
 
   int32_t argmax(int64_t row) const override;
   std::vector<Candidate> candidates(int64_t row) const;  // of the last launch, descending
-  void logits(int64_t row, std::span<float> out) const override;
+  Result<void> logits(int64_t row, std::span<float> out) const override;
+  // On TPUs it looks at the candidates: bringing all logits to the host would cost time.
   Result<void> check_logits(int64_t row) const override;
   int64_t truncate(int64_t slot, int64_t position) override;
 

@@ -38,10 +38,13 @@ class StepModel {
   // positions that continue what it holds, or overwrite its tail as far as truncate() can go back.
   // Errors: context or page table exceeded, a fault of the engine.
   virtual Result<void> step(std::span<const Row> rows) = 0;
+  // A launch whose logits nobody will look at. It may still be under way when this returns; what
+  // goes wrong then is an error of a later call.
+  virtual Result<void> step_ahead(std::span<const Row> rows) { return step(rows); }
 
   // Of the last launch.
   virtual int32_t argmax(int64_t row) const = 0;
-  virtual void logits(int64_t row, std::span<float> out) const = 0;  // vocab entries
+  virtual Result<void> logits(int64_t row, std::span<float> out) const = 0;  // vocab entries
   // An error where a logit of the row is NaN or infinite: no token can be chosen from them.
   virtual Result<void> check_logits(int64_t row) const = 0;
 

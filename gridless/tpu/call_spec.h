@@ -26,6 +26,8 @@ struct OperandSpec {
   std::vector<int64_t> shape;
   std::string dtype;  // the MLIR name: f32, bf16, i32, ui32, f8E4M3FN, f4E2M1FN, ...
   Space space = Space::kAny;
+  // How it lies in a device's memory, in XLA's words; known once it has been compiled.
+  std::string device_layout;
 };
 
 // Result `result` is written into the buffer of operand `operand`: same shape and type, no copy.

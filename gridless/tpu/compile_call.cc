@@ -34,6 +34,11 @@ Result<CompiledCall> compile_call(Compiler& compiler, CallSpec spec, std::string
   const std::chrono::duration<double> emitted = std::chrono::steady_clock::now() - start;
   call.emit_seconds = emitted.count();
   TRY_VOID(run(compiler, call, std::move(body_file)));
+  if (const auto& compiled = call.result.compiled;
+      compiled && compiled->operand_layouts.size() == call.spec.operands.size()) {
+    for (size_t i = 0; i < call.spec.operands.size(); ++i)
+      call.spec.operands[i].device_layout = compiled->operand_layouts[i];
+  }
   return call;
 }
 

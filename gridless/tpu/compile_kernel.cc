@@ -7,12 +7,18 @@
 
 namespace gridless::tpu {
 
+KernelSource kernel_source(ir::Program program) {
+  KernelSource out{.spec = call_spec(program.call)};
+  write_through_operands(program, out.spec);
+  out.body = ir::print(program.module, {.locations = true});
+  return out;
+}
+
 Result<CompiledCall> compile_kernel(Compiler& compiler, ir::Program program,
                                     const chips::Slice& slice) {
-  CallSpec spec = call_spec(program.call);
-  write_through_operands(program, spec);
-  return compile_call(compiler, std::move(spec), ir::print(program.module, {.locations = true}),
-                      program.call.name + ".mlir", slice);
+  const std::string file = program.call.name + ".mlir";
+  KernelSource source = kernel_source(std::move(program));
+  return compile_call(compiler, std::move(source.spec), std::move(source.body), file, slice);
 }
 
 }  // namespace gridless::tpu

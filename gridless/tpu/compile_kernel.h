@@ -13,9 +13,16 @@ namespace gridless::tpu {
 // signature wants them.
 CallSpec call_spec(const ir::Call& call);
 
-// Prints the module at the version every libtpu takes, with the source locations of its ops, so
-// that what libtpu refuses is reported at the C++ line that built the op.
-// State that only its own core touches is updated without a copy (in_place.h).
+// What the compiler is given for a kernel: the call, and the body as text, at the version that
+// every libtpu takes, with the source locations of its ops. State that only its own core touches is
+// updated without a copy (in_place.h).
+struct KernelSource {
+  CallSpec spec;
+  std::string body;
+};
+KernelSource kernel_source(ir::Program program);
+
+// What libtpu refuses is reported at the C++ line that built the op.
 Result<CompiledCall> compile_kernel(Compiler& compiler, ir::Program program,
                                     const chips::Slice& slice);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gridless/bundles/dump.h"
 
@@ -34,6 +35,9 @@ struct Compiled {
   int64_t code_bytes = 0;  // generated machine code
   MemoryStats memory;
   std::map<std::string, double> cost;  // XLA's cost analysis; knows little about a custom call
+  // XLA's text for each operand: how it has to lie in a device's memory. Empty when the plugin does
+  // not say.
+  std::vector<std::string> operand_layouts;
   double seconds = 0;
   std::optional<Schedule> schedule;  // when CompilerOptions::schedule asked for it
 };

@@ -29,6 +29,7 @@ Json operand_list(const std::vector<OperandSpec>& list) {
                    {"dtype", operand.dtype},
                    {"space", space_name(operand.space)},
                    {"bytes", byte_size(operand).value_or(0)}});
+    if (!operand.device_layout.empty()) out.back()["layout"] = operand.device_layout;
   }
   return out;
 }

@@ -49,6 +49,7 @@ enum class Slot : int {
   kPluginAttributes = 4,
   kEventDestroy = 5,
   kEventAwait = 8,
+  kEventOnReady = 9,
   kClientCreate = 10,
   kClientDestroy = 11,
   kClientPlatformName = 12,
@@ -224,6 +225,13 @@ struct EventArgs {  // destroy and await
   Header header;
   Event* event = nullptr;
 };
+struct EventOnReadyArgs {
+  Header header;
+  Event* event = nullptr;
+  // Called once, on any thread, with the error of the work (which the callee frees) or none.
+  void (*callback)(Error* error, void* argument) = nullptr;
+  void* argument = nullptr;
+};
 
 struct ClientCreateArgs {
   Header header;
@@ -266,6 +274,19 @@ struct ClientCompileArgs {
 // A plugin may read host memory after the call, until an event says that it is done.
 inline constexpr int kImmutableUntilTransferCompletes = 1;
 
+// How an array lies in a device's memory: the order of its dimensions, and the tiles that they are
+// cut into, each tile's sizes behind those of the one before.
+struct MemoryLayout {
+  Header header;
+  Header tiled_header;
+  const int64_t* minor_to_major = nullptr;
+  size_t num_dims = 0;
+  const int64_t* tile_dims = nullptr;
+  const size_t* tile_dim_sizes = nullptr;  // sizes of each tile
+  size_t num_tiles = 0;
+  int type = 0;  // tiled
+};
+
 struct BufferFromHostArgs {
   Header header;
   Client* client = nullptr;
@@ -278,7 +299,7 @@ struct BufferFromHostArgs {
   int host_buffer_semantics = kImmutableUntilTransferCompletes;
   Device* device = nullptr;
   void* memory = nullptr;                  // none: the device's default memory
-  void* device_layout = nullptr;           // none: dense, row-major
+  MemoryLayout* device_layout = nullptr;   // none: what the plugin likes for the shape
   Event* done_with_host_buffer = nullptr;  // out
   Buffer* buffer = nullptr;                // out
 };
@@ -370,7 +391,38 @@ struct BufferReadyEventArgs {
   Event* event = nullptr;  // out
 };
 
+// ---- Extensions: a list behind Api::extension_start, each with functions of its own.
+
+struct Extension {
+  size_t struct_size = 0;
+  int type = 0;
+  Extension* next = nullptr;
+};
+inline constexpr int kLayoutsExtension = 4;
+struct LayoutsExtension {
+  Extension base;
+  enum : int { kSerialize = 1, kParameterLayouts = 6, kFunctions = 7 };
+  void* functions[kFunctions] = {};
+};
+struct Layout;            // owned by whoever gave it
+struct SerializedLayout;  // owns the text
+struct ParameterLayoutsArgs {
+  Header header;
+  Executable* executable = nullptr;
+  size_t num_parameters = 0;   // out
+  Layout** layouts = nullptr;  // out, live as long as the executable
+};
+struct SerializeLayoutArgs {
+  Header header;
+  Layout* layout = nullptr;
+  const char* text = nullptr;                    // out
+  size_t text_size = 0;                          // out
+  SerializedLayout* serialized = nullptr;        // out, owns text
+  void (*deleter)(SerializedLayout*) = nullptr;  // out, call once
+};
+
 static_assert(offsetof(Api, slots) == 40);
+static_assert(sizeof(MemoryLayout) == 80 && sizeof(LayoutsExtension) == 80);
 static_assert(sizeof(ExecuteArgs) == 80 && sizeof(BufferFromHostArgs) == 120);
 static_assert(sizeof(CompileArgs) == 0x40 && sizeof(TopologyCreateArgs) == 0x38);
 

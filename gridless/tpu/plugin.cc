@@ -5,6 +5,7 @@
 
 #include "gridless/tpu/device_attributes.h"
 #include "gridless/tpu/pjrt_call.h"
+#include "gridless/tpu/pjrt_layouts.h"
 
 namespace gridless::tpu {
 namespace {
@@ -59,6 +60,7 @@ Result<Compiled> describe(const abi::Api& api, abi::Executable* executable) {
       out.cost[std::string(value.name, value.name_size)] = value.float_value;
     }
   }
+  out.operand_layouts = parameter_layouts(api, executable);
   return out;
 }
 

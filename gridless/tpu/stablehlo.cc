@@ -264,6 +264,23 @@ std::string backend_config(const CallSpec& spec, std::string_view body) {
   return config.dump();
 }
 
+std::string gather_text(const OperandSpec& shard, int cores) {
+  std::string replicated = "<@mesh, [";
+  for (size_t i = 0; i < shard.shape.size(); ++i) replicated += i ? ", {}" : "{}";
+  const std::string whole = tensor(shard, cores);
+  return fmt::format(
+      "module @gather attributes {{mhlo.num_partitions = {0} : i32, mhlo.num_replicas = 1 : i32}} "
+      "{{\n"
+      "  sdy.mesh @mesh = <[\"core\"={0}]>\n"
+      "  func.func public @main(%arg0: {1} {{mhlo.layout_mode = \"{{{2}}}\", sdy.sharding = "
+      "#sdy.sharding{3}}}) -> ({1} {{mhlo.layout_mode = \"{{{2}}}\", sdy.sharding = "
+      "#sdy.sharding{4}]>}}) {{\n"
+      "    return %arg0 : {1}\n"
+      "  }}\n"
+      "}}\n",
+      cores, whole, minor_to_major(shard), sharding(shard), replicated);
+}
+
 Result<std::string> stablehlo_text(const CallSpec& spec, std::string_view body) {
   TRY_VOID(validate(spec));
   if (!is_bytecode(body) && body.find("module") == std::string_view::npos) {

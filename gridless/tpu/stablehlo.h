@@ -22,6 +22,10 @@ namespace gridless::tpu {
 // errors: what validate(spec) refuses, and a body with no module in it.
 Result<std::string> stablehlo_text(const CallSpec& spec, std::string_view body);
 
+// A program that gives every core the shards of all of them, one after the other along the first
+// axis: with several hosts, how one learns what the others' cores found.
+std::string gather_text(const OperandSpec& shard, int cores);
+
 // The backend_config JSON of the call, without StableHLO's string escapes.
 std::string backend_config(const CallSpec& spec, std::string_view body);
 

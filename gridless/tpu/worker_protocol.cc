@@ -69,6 +69,7 @@ std::string encode_answer(const Result<Compiled>& answer, std::string_view platf
                          {"temporary", m.temporary},
                          {"peak", m.peak}}},
                        {"cost", answer->cost},
+                       {"operand_layouts", answer->operand_layouts},
                        {"seconds", answer->seconds},
                        {"platform_version", platform_version}},
                       answer->executable);
@@ -90,6 +91,7 @@ Result<Answer> decode_answer(Frame frame) {
     out.memory = {m.at("code"),    m.at("arguments"), m.at("results"),
                   m.at("aliased"), m.at("temporary"), m.at("peak")};
     out.cost = head.at("cost").get<std::map<std::string, double>>();
+    out.operand_layouts = head.at("operand_layouts").get<std::vector<std::string>>();
     out.seconds = head.at("seconds").get<double>();
     return Answer{std::move(out), head.at("platform_version").get<std::string>()};
   } catch (const Json::exception& error) {

@@ -85,8 +85,9 @@ TEST(RunCommand, MistakesSayWhatToDo) {
       {"run", kTiny, "--tokens", "1,2,3", "--context", "2"},
       "the prompt has 3 tokens, more than the context of 2: shorten it, or give --context");
   expect_error({"run", kTiny, "--tokens", "1", "--context", "9999"}, "at most 2048 tokens");
-  expect_error({"run", kTiny, "--tokens", "1", "--engine", "tpu"}, "needs a TPU host");
-  expect_error({"run", kTiny, "--tokens", "1", "--engine", "gpu"}, "give cpu or emulate");
+  expect_error({"run", kTiny, "--tokens", "1", "--engine", "tpu"},
+               "runs programs that were compiled for the slice");
+  expect_error({"run", kTiny, "--tokens", "1", "--engine", "gpu"}, "give cpu, emulate or tpu");
   expect_error({"run", kTiny, "--tokens", "1", "--draft", "dflash2"},
                "--draft 'dflash2': give ngram");
   expect_error({"run", kTiny, "--tokens", "1", "--draft-tokens", "3"}, "--draft");

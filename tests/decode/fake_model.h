@@ -42,8 +42,9 @@ class FakeModel final : public StepModel {
     const std::vector<float>& l = logits_[static_cast<size_t>(row)];
     return static_cast<int32_t>(std::ranges::max_element(l) - l.begin());
   }
-  void logits(int64_t row, std::span<float> out) const override {
+  Result<void> logits(int64_t row, std::span<float> out) const override {
     std::ranges::copy(logits_[static_cast<size_t>(row)], out.begin());
+    return {};
   }
   Result<void> check_logits(int64_t) const override { return {}; }
   int64_t truncate(int64_t slot, int64_t position) override {

@@ -94,7 +94,7 @@ void teacher_force(StepRunner& runner, const Ids& ids,
     const auto ok = runner.step(rows);
     ASSERT_TRUE(ok.has_value()) << ok.error().message;
     for (size_t r = 0; r < rows.size(); ++r) {
-      runner.logits(static_cast<int64_t>(r), logits);
+      ASSERT_TRUE(runner.logits(static_cast<int64_t>(r), logits));
       each(at + r, logits, runner.argmax(static_cast<int64_t>(r)));
     }
     at += rows.size();

@@ -79,7 +79,7 @@ inline Logits step(StepRunner& runner, const std::vector<Row>& rows) {
   Logits out(rows.size());
   for (size_t r = 0; r < rows.size(); ++r) {
     out[r].resize(static_cast<size_t>(runner.vocab()));
-    runner.logits(static_cast<int64_t>(r), out[r]);
+    EXPECT_TRUE(runner.logits(static_cast<int64_t>(r), out[r]));
   }
   return out;
 }

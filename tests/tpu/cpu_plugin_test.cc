@@ -77,17 +77,22 @@ TEST_F(CpuPlugin, RunsStepsWithDonatedState) {
   const std::array<int32_t, 4> state = {1, 2, 3, 4};
   std::array<int32_t, 1> step = {}, sum = {};
   DeviceMemory memory;
-  auto session = Session::create(
-      *client, memory, std::move(*executable), {Role::kState, Role::kTable},
-      {{.operands = {std::as_bytes(std::span(state)), std::as_bytes(std::span(step))},
-        .results = {{}, std::as_writable_bytes(std::span(sum))}}});
+  const Session::Source source = [&](int, size_t) -> Result<std::span<const std::byte>> {
+    return std::as_bytes(std::span(state));
+  };
+  auto session =
+      Session::create(*client, memory, std::move(*executable), {Role::kState, Role::kTable},
+                      {{.operands = {{}, std::as_bytes(std::span(step))},
+                        .results = {{}, std::as_writable_bytes(std::span(sum))}}},
+                      source);
   ASSERT_TRUE(session) << session.error().message;
   for (int32_t by = 1; by <= 10; ++by) {
     step[0] = by;
     const auto started = session->start();
     ASSERT_TRUE(started) << started.error().message;
   }
-  const auto done = session->finish();
+  auto done = session->finish();
+  if (done) done = session->read(1);
   ASSERT_TRUE(done) << done.error().message;
   EXPECT_EQ(sum[0], 10 + 4 * 55);
 }

@@ -15,6 +15,8 @@
 #include "gridless/models/registry.h"
 #include "gridless/tpu/body_signature.h"
 #include "gridless/tpu/compile_kernel.h"
+#include "gridless/tpu/pjrt_layouts.h"
+#include "gridless/tpu/stablehlo.h"
 #include "kernels/gallery.h"
 #include "tests/tpu/copy_body.h"
 #include "tests/tpu/corpus_call.h"
@@ -104,6 +106,43 @@ TEST_F(LibtpuTest, TakesEveryKernelOfTheCorpusFromBytecode) {
     const auto call = compile_kernel(*compiler_, std::move(*program), *slice);
     ASSERT_TRUE(call) << name << ": " << call.error().message;
     EXPECT_TRUE(call->result.compiled) << name << to_string(call->result.diagnostics);
+  }
+}
+
+// Left to itself libtpu lays some of these out in another order; the runtime asks for buffers as
+// the program says.
+TEST_F(LibtpuTest, SaysThatOperandsAreRowMajorAndHow) {
+  const auto& config = models::find_model("smollm2")->facts;
+  models::LlamaConfig m = models::llama_config(config);
+  m.layers = 1;
+  const auto sharding = models::shard_llama(m, 8);
+  const models::StepShape shape = {.slots = 2, .pages = 8, .slot_pages = 4};
+  auto program = models::llama_step(m, *sharding, shape, models::llama_stream(m, *sharding, shape));
+  ASSERT_TRUE(program) << to_string(program.error());
+  const auto call = compile_kernel(*compiler_, std::move(*program), {.shape = {2, 2, 1}});
+  ASSERT_TRUE(call) << call.error().message;
+  ASSERT_TRUE(call->result.compiled) << to_string(call->result.diagnostics);
+  for (const OperandSpec& operand : call->spec.operands) {
+    const auto layout = DeviceLayout::parse(operand.device_layout);
+    ASSERT_TRUE(layout) << layout.error().message;
+    std::vector<int64_t> row_major(operand.shape.size());
+    for (size_t i = 0; i < row_major.size(); ++i)
+      row_major[i] = static_cast<int64_t>(row_major.size() - 1 - i);
+    EXPECT_EQ(layout->minor_to_major(), row_major) << operand.device_layout;
+  }
+}
+
+// What a runtime on several hosts compiles on the spot.
+TEST_F(LibtpuTest, TakesTheProgramThatGathersFromAllCores) {
+  const chips::Slice slice = {.shape = {2, 2, 4}};
+  for (const OperandSpec& shard :
+       {OperandSpec{{1, 128}, "f32"}, {{8, 128}, "i32"}, {{32, 1, 128}, "f32"}}) {
+    const auto result = compiler_->compile(CompileJob{
+        .name = "gather", .stablehlo = gather_text(shard, 32), .slice = slice, .cores = 32});
+    ASSERT_TRUE(result) << result.error().message;
+    ASSERT_TRUE(result->compiled) << to_string(result->diagnostics);
+    const MemoryStats& memory = result->compiled->memory;
+    EXPECT_GE(memory.results, 32 * byte_size(shard).value()) << "every core has all shards";
   }
 }
 

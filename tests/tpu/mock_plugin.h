@@ -20,6 +20,10 @@ F* mock_symbol(const char* name) {
 inline void inject(abi::Slot slot, int code, int skip = 0) {
   mock_symbol<decltype(MockInject)>("MockInject")(static_cast<int>(slot), code, skip);
 }
+inline void inject(int slot, int code, int skip = 0) {
+  mock_symbol<decltype(MockInject)>("MockInject")(slot, code, skip);
+}
+inline void forget_objects() { mock_symbol<decltype(MockForget)>("MockForget")(); }
 inline std::string violations() {
   return mock_symbol<decltype(MockViolations)>("MockViolations")();
 }

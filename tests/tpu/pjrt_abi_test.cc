@@ -31,6 +31,7 @@ const std::vector<Expectation>& all() {
   static const std::vector<Expectation> list = {
       expect<abi::EventArgs>(Slot::kEventDestroy, "event_destroy"),
       expect<abi::EventArgs>(Slot::kEventAwait, "event_await"),
+      expect<abi::EventOnReadyArgs>(Slot::kEventOnReady, "event_onready"),
       expect<abi::ClientCreateArgs>(Slot::kClientCreate, "client_create"),
       expect<abi::ClientDestroyArgs>(Slot::kClientDestroy, "client_destroy"),
       expect<abi::ClientTextArgs>(Slot::kClientPlatformName, "client_platformname"),

@@ -1,15 +1,56 @@
 #include "gridless/tpu/runtime/buffer.h"
 
-#include "gridless/tpu/runtime/runtime_error.h"
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
 
 namespace gridless::tpu {
+namespace {
 
 using abi::Slot;
+
+// What an event's callback leaves for whoever waits. Owned by both: the callback may come long
+// after nobody waits any more.
+class Outcome {
+ public:
+  void set(std::optional<PluginError> error) {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    error_ = std::move(error);
+    changed_.notify_all();
+  }
+  bool wait_for(std::chrono::milliseconds limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return over_; });
+  }
+  const std::optional<PluginError>& error() const { return error_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::optional<PluginError> error_;
+};
+
+struct Callback {
+  std::shared_ptr<Outcome> outcome;
+  const abi::Api* api;
+
+  static void run(abi::Error* error, void* argument) {
+    const std::unique_ptr<Callback> self(static_cast<Callback*>(argument));
+    std::optional<PluginError> taken;
+    if (error != nullptr) taken = take_error(*self->api, error);
+    self->outcome->set(std::move(taken));
+  }
+};
+
+}  // namespace
 
 Event& Event::operator=(Event&& o) noexcept {
   if (this == &o) return *this;
   destroy();
-  api_ = o.api_;
+  connection_ = o.connection_;
   event_ = std::exchange(o.event_, nullptr);
   return *this;
 }
@@ -18,23 +59,36 @@ void Event::destroy() {
   if (event_ == nullptr) return;
   auto args = make_args<abi::EventArgs>();
   args.event = std::exchange(event_, nullptr);
-  // Nothing can be done about an event that cannot be freed.
-  if (auto done = try_call(*api_, Slot::kEventDestroy, args); !done) return;
+  release(*connection_, Slot::kEventDestroy, args);
 }
 
-Result<void> Event::wait(std::string_view what) {
+Result<void> Event::wait(const Step& step) {
   if (event_ == nullptr) return {};
-  auto args = make_args<abi::EventArgs>();
+  const auto outcome = std::make_shared<Outcome>();
+  auto callback = std::make_unique<Callback>(outcome, connection_->api);
+  auto args = make_args<abi::EventOnReadyArgs>();
   args.event = event_;
-  Result<void> done = checked(*api_, Slot::kEventAwait, args, what);
+  args.callback = &Callback::run;
+  args.argument = callback.get();
+  Result<void> asked = checked(*connection_, Slot::kEventOnReady, args, step);
+  if (asked) {
+    (void)callback.release();  // the callback frees itself
+    if (!outcome->wait_for(connection_->limit)) return std::unexpected(hang(*connection_, step));
+    if (outcome->error()) asked = std::unexpected(runtime_error(step, *outcome->error()));
+  } else {
+    // The memory that the work uses must not be freed before it is over.
+    auto await = make_args<abi::EventArgs>();
+    await.event = event_;
+    release(*connection_, Slot::kEventAwait, await);
+  }
   destroy();
-  return done;
+  return asked;
 }
 
 Buffer& Buffer::operator=(Buffer&& o) noexcept {
   if (this == &o) return *this;
   destroy();
-  api_ = o.api_;
+  connection_ = o.connection_;
   buffer_ = std::exchange(o.buffer_, nullptr);
   return *this;
 }
@@ -43,23 +97,23 @@ void Buffer::destroy() {
   if (buffer_ == nullptr) return;
   auto args = make_args<abi::BufferArgs>();
   args.buffer = std::exchange(buffer_, nullptr);
-  if (auto done = try_call(*api_, Slot::kBufferDestroy, args); !done) return;
+  release(*connection_, Slot::kBufferDestroy, args);
 }
 
-Result<void> Buffer::wait(std::string_view what) const {
+Result<void> Buffer::wait(const Step& step) const {
   auto args = make_args<abi::BufferReadyEventArgs>();
   args.buffer = buffer_;
-  TRY_VOID(checked(*api_, Slot::kBufferReadyEvent, args, what));
-  return Event(api_, args.event).wait(what);
+  TRY_VOID(checked(*connection_, Slot::kBufferReadyEvent, args, step));
+  return Event(*connection_, args.event).wait(step);
 }
 
-Result<void> Buffer::read(std::span<std::byte> data, std::string_view what) const {
+Result<void> Buffer::read(std::span<std::byte> data, const Step& step) const {
   auto args = make_args<abi::BufferToHostArgs>();
   args.source = buffer_;
   args.data = data.data();
   args.size = data.size();
-  TRY_VOID(checked(*api_, Slot::kBufferToHostBuffer, args, what));
-  return Event(api_, args.event).wait(what);
+  TRY_VOID(checked(*connection_, Slot::kBufferToHostBuffer, args, step));
+  return Event(*connection_, args.event).wait(step);
 }
 
 }  // namespace gridless::tpu

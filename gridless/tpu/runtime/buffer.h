@@ -5,58 +5,54 @@
 
 #include <cstddef>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "gridless/base/error.h"
+#include "gridless/tpu/runtime/connection.h"
 
 namespace gridless::tpu {
-
-namespace abi {
-struct Api;
-struct Buffer;
-struct Event;
-}  // namespace abi
 
 class Event {
  public:
   Event() = default;
-  Event(const abi::Api* api, abi::Event* event) : api_(api), event_(event) {}
+  Event(Connection& connection, abi::Event* event) : connection_(&connection), event_(event) {}
   ~Event() { destroy(); }
-  Event(Event&& o) noexcept : api_(o.api_), event_(std::exchange(o.event_, nullptr)) {}
+  Event(Event&& o) noexcept
+      : connection_(o.connection_), event_(std::exchange(o.event_, nullptr)) {}
   Event& operator=(Event&& o) noexcept;
 
-  // Blocks until it is over and frees the event. An error of the work is one that says `what`
-  // failed. Without an event there is nothing to wait for.
-  Result<void> wait(std::string_view what);
+  // Blocks until it is over and frees the event. Errors: that of the work, that it is not over
+  // within the connection's limit. Without an event there is nothing to wait for.
+  Result<void> wait(const Step& step);
 
  private:
   void destroy();
 
-  const abi::Api* api_ = nullptr;
+  Connection* connection_ = nullptr;
   abi::Event* event_ = nullptr;
 };
 
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(const abi::Api* api, abi::Buffer* buffer) : api_(api), buffer_(buffer) {}
+  Buffer(Connection& connection, abi::Buffer* buffer) : connection_(&connection), buffer_(buffer) {}
   ~Buffer() { destroy(); }
-  Buffer(Buffer&& o) noexcept : api_(o.api_), buffer_(std::exchange(o.buffer_, nullptr)) {}
+  Buffer(Buffer&& o) noexcept
+      : connection_(o.connection_), buffer_(std::exchange(o.buffer_, nullptr)) {}
   Buffer& operator=(Buffer&& o) noexcept;
 
   bool empty() const { return buffer_ == nullptr; }
   abi::Buffer* handle() const { return buffer_; }
 
   // Blocks until its contents are there; the error is that of whatever should have made them.
-  Result<void> wait(std::string_view what) const;
-  // Copies it to the host, row-major; `data` has exactly its bytes. `what` names it in an error.
-  Result<void> read(std::span<std::byte> data, std::string_view what) const;
+  Result<void> wait(const Step& step) const;
+  // Copies it to the host, row-major; `data` has exactly its bytes.
+  Result<void> read(std::span<std::byte> data, const Step& step) const;
 
  private:
   void destroy();
 
-  const abi::Api* api_ = nullptr;
+  Connection* connection_ = nullptr;
   abi::Buffer* buffer_ = nullptr;
 };
 

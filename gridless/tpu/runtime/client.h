@@ -11,17 +11,18 @@
 // and launches programs only on its own ("local") ones. Programs run on all devices together, so
 // all processes must launch the same programs in the same order.
 //
-// Errors of the machine or the plugin are Errors that name the step, the PJRT status and what to
-// do. What none of this is tested on is a TPU: docs/tpu.md says what has been tried.
+// Errors of the machine or the plugin are Errors that name the step, the PJRT status and what to do
+// (connection.h). Nothing is waited for longer than the client's time limit. What none of this is
+// tested on is a TPU: docs/tpu.md says what has been tried.
 //
 // Not thread-safe. Everything made from a Client must be destroyed before it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gridless/base/error.h"
@@ -47,7 +48,7 @@ class Upload {
   ~Upload();
 
   // Blocks until the data is on the device.
-  Result<Buffer> finish(std::string_view what);
+  Result<Buffer> finish(const Step& step);
 
  private:
   Buffer buffer_;
@@ -57,8 +58,9 @@ class Upload {
 class Client {
  public:
   // Loads the plugin and takes hold of the TPUs: seconds on one host; with several it returns when
-  // all of them have come.
-  static Result<std::unique_ptr<Client>> create(const std::string& plugin_path);
+  // all of them have come. `limit` is for that and for everything that is waited for later.
+  static Result<std::unique_ptr<Client>> create(
+      const std::string& plugin_path, std::chrono::milliseconds limit = std::chrono::minutes(2));
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -77,22 +79,26 @@ class Client {
   // An error unless the devices are those of `slice` with the numbers and places that compiled
   // programs rely on.
   Result<void> check_slice(const chips::Slice& slice) const;
+  // Copies a pattern to each of this process's devices and back: an error names the device that
+  // does not give it back.
+  Result<void> check_transfers();
 
   const std::string& platform() const { return platform_; }  // "tpu"
   const std::string& version() const { return version_; }    // libtpu's build
 
   // Starts to copy a row-major array of `data.size()` bytes to a local device.
   Result<Upload> upload(const Device& device, const OperandSpec& spec,
-                        std::span<const std::byte> data, std::string_view what) const;
+                        std::span<const std::byte> data, const Step& step);
 
-  const abi::Api& api() const { return *api_; }
+  Connection& connection() { return connection_; }
   abi::Client* handle() const { return client_; }
 
  private:
-  Client(const abi::Api* api, abi::Client* client) : api_(api), client_(client) {}
+  Client(const Connection& connection, abi::Client* client)
+      : connection_(connection), client_(client) {}
   Result<void> read_devices();
 
-  const abi::Api* api_;
+  Connection connection_;
   abi::Client* client_;
   std::vector<Device> devices_;
   std::string platform_, version_;

@@ -1,25 +1,25 @@
 #include "gridless/tpu/runtime/executable.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "gridless/base/check.h"
 #include "gridless/tpu/compile_options.h"
-#include "gridless/tpu/runtime/runtime_error.h"
 
 namespace gridless::tpu {
 
 using abi::Slot;
 
-Result<void> Launch::wait(std::string_view what) {
+Result<void> Launch::wait(const Step& step) {
   // All of them, so that nothing runs on when the first error is told.
   Result<void> first;
   for (Event& event : done)
-    if (Result<void> over = event.wait(what); !over && first) first = std::move(over);
+    if (Result<void> over = event.wait(step); !over && first) first = std::move(over);
   return first;
 }
 
-Executable::Executable(const Client& client, abi::LoadedExecutable* executable, CallSpec spec,
+Executable::Executable(Client& client, abi::LoadedExecutable* executable, CallSpec spec,
                        std::vector<int> device_ids)
     : client_(&client),
       executable_(executable),
@@ -37,56 +37,73 @@ Executable::~Executable() {
   if (executable_ == nullptr) return;
   auto args = make_args<abi::LoadedExecutableArgs>();
   args.executable = executable_;
-  if (auto done = try_call(client_->api(), Slot::kLoadedExecutableDestroy, args); !done) return;
+  release(client_->connection(), Slot::kLoadedExecutableDestroy, args);
 }
 
-Result<Executable> Executable::load(const Client& client, std::string_view serialized,
-                                    CallSpec spec, std::vector<int> device_ids) {
-  auto args = make_args<abi::DeserializeAndLoadArgs>();
-  args.client = client.handle();
-  args.bytes = serialized.data();
-  args.bytes_size = serialized.size();
-  TRY_VOID(checked(client.api(), Slot::kExecutableDeserializeAndLoad, args,
-                   "loading the compiled program"));
-  Executable out(client, args.executable, std::move(spec), std::move(device_ids));
-  TRY_VOID(out.check_results());
-  TRY_VOID(out.read_devices());
+Result<Executable> Executable::load(Client& client, std::string serialized, CallSpec spec,
+                                    std::vector<int> device_ids) {
+  const Step step = {Stage::kLoad, "loading the compiled program"};
+  const auto bytes = std::make_shared<std::string>(std::move(serialized));
+  auto args =
+      std::make_shared<abi::DeserializeAndLoadArgs>(make_args<abi::DeserializeAndLoadArgs>());
+  args->client = client.handle();
+  args->bytes = bytes->data();
+  args->bytes_size = bytes->size();
+  TRY_VOID(within_limit(
+      client.connection(), step, [connection = client.connection(), step, bytes, args] {
+        return checked(connection, Slot::kExecutableDeserializeAndLoad, *args, step);
+      }));
+  Executable out(client, args->executable, std::move(spec), std::move(device_ids));
+  TRY_VOID(out.describe());
   return out;
 }
 
-Result<Executable> Executable::compile(const Client& client, std::string_view stablehlo,
-                                       CallSpec spec, std::vector<int> device_ids) {
+Result<Executable> Executable::compile(Client& client, std::string stablehlo, CallSpec spec,
+                                       std::vector<int> device_ids) {
   constexpr std::string_view kFormat = "mlir";
-  auto program = make_args<abi::Program>();
-  program.code = stablehlo.data();
-  program.code_size = stablehlo.size();
-  program.format = kFormat.data();
-  program.format_size = kFormat.size();
-  const std::string options = encode({.device_ids = device_ids});
-  auto args = make_args<abi::ClientCompileArgs>();
-  args.client = client.handle();
-  args.program = &program;
-  args.options = options.data();
-  args.options_size = options.size();
-  TRY_VOID(checked(client.api(), Slot::kClientCompile, args, "compiling the program"));
-  Executable out(client, args.executable, std::move(spec), std::move(device_ids));
-  TRY_VOID(out.check_results());
-  TRY_VOID(out.read_devices());
+  struct Job {
+    std::string code, options;
+    abi::Program program = make_args<abi::Program>();
+    abi::ClientCompileArgs args = make_args<abi::ClientCompileArgs>();
+  };
+  const Step step = {Stage::kLoad, "compiling the program"};
+  const auto job = std::make_shared<Job>();
+  job->code = std::move(stablehlo);
+  job->options = encode({.device_ids = device_ids});
+  job->program.code = job->code.data();
+  job->program.code_size = job->code.size();
+  job->program.format = kFormat.data();
+  job->program.format_size = kFormat.size();
+  job->args.client = client.handle();
+  job->args.program = &job->program;
+  job->args.options = job->options.data();
+  job->args.options_size = job->options.size();
+  TRY_VOID(within_limit(client.connection(), step, [connection = client.connection(), step, job] {
+    return checked(connection, Slot::kClientCompile, job->args, step);
+  }));
+  Executable out(client, job->args.executable, std::move(spec), std::move(device_ids));
+  TRY_VOID(out.describe());
   return out;
+}
+
+Result<void> Executable::describe() {
+  TRY_VOID(check_results());
+  return read_devices();
 }
 
 // How many results Execute writes must be known for certain: the lists it fills are ours.
 Result<void> Executable::check_results() const {
   auto inner = make_args<abi::LoadedExecutableGetExecutableArgs>();
   inner.loaded = executable_;
-  constexpr std::string_view kWhat = "counting the results of the program";
-  TRY_VOID(checked(client_->api(), Slot::kLoadedExecutableGetExecutable, inner, kWhat));
+  const Step step = {Stage::kLoad, "counting the results of the program"};
+  const Connection& connection = client_->connection();
+  TRY_VOID(checked(connection, Slot::kLoadedExecutableGetExecutable, inner, step));
   auto count = make_args<abi::ExecutableNumOutputsArgs>();
   count.executable = inner.executable;
-  Result<void> counted = checked(client_->api(), Slot::kExecutableNumOutputs, count, kWhat);
+  Result<void> counted = checked(connection, Slot::kExecutableNumOutputs, count, step);
   auto destroy = make_args<abi::ExecutableDestroyArgs>();
   destroy.executable = inner.executable;
-  TRY_VOID(checked(client_->api(), Slot::kExecutableDestroy, destroy, kWhat));
+  release(connection, Slot::kExecutableDestroy, destroy);
   TRY_VOID(std::move(counted));
   if (count.num_outputs != spec_.results.size()) {
     return machine_error("the program {} has {} results, its description {}", spec_.kernel_name,
@@ -98,8 +115,8 @@ Result<void> Executable::check_results() const {
 Result<void> Executable::read_devices() {
   auto args = make_args<abi::LoadedExecutableDevicesArgs>();
   args.executable = executable_;
-  TRY_VOID(checked(client_->api(), Slot::kLoadedExecutableAddressableDevices, args,
-                   "asking where the program runs"));
+  TRY_VOID(checked(client_->connection(), Slot::kLoadedExecutableAddressableDevices, args,
+                   {Stage::kLoad, "asking where the program runs"}));
   for (abi::Device* handle : std::span(args.devices, args.num_devices)) {
     const Client::Device* device = client_->find(handle);
     const auto at =
@@ -153,8 +170,9 @@ Result<Launch> Executable::launch(std::span<const std::vector<Buffer*>> operands
   args.num_arguments = spec_.operands.size();
   args.outputs = outputs.data();
   args.device_complete = done.data();
-  Result<void> started = checked(client_->api(), Slot::kLoadedExecutableExecute, args,
-                                 fmt::format("launch {} of {}", number, spec_.kernel_name));
+  Result<void> started =
+      checked(client_->connection(), Slot::kLoadedExecutableExecute, args,
+              {Stage::kRun, fmt::format("launch {} of {}", number, spec_.kernel_name)});
   for (const std::vector<Buffer*>& list : operands)
     for (const Alias& alias : spec_.aliases) *list[static_cast<size_t>(alias.operand)] = Buffer();
   TRY_VOID(std::move(started));
@@ -162,8 +180,9 @@ Result<Launch> Executable::launch(std::span<const std::vector<Buffer*>> operands
   Launch launch;
   launch.results.resize(cores);
   for (size_t c = 0; c < cores; ++c) {
-    for (abi::Buffer* buffer : out[c]) launch.results[c].emplace_back(&client_->api(), buffer);
-    launch.done.emplace_back(&client_->api(), done[c]);
+    for (abi::Buffer* buffer : out[c])
+      launch.results[c].emplace_back(client_->connection(), buffer);
+    launch.done.emplace_back(client_->connection(), done[c]);
   }
   return launch;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "gridless/tpu/runtime/client.h"
@@ -19,7 +19,7 @@ struct Launch {
   std::vector<Event> done;                   // [local core]
 
   // Blocks until all local cores are through.
-  Result<void> wait(std::string_view what);
+  Result<void> wait(const Step& step);
 };
 
 class Executable {
@@ -27,10 +27,10 @@ class Executable {
   // Loads what PJRT_Executable_Serialize gave (Compiled::executable). Core c of the program runs on
   // the device with the number device_ids[c]. The devices must be those the program was compiled
   // for, and `spec` the call it was compiled from: its results are counted, operands cannot be.
-  static Result<Executable> load(const Client& client, std::string_view serialized, CallSpec spec,
+  static Result<Executable> load(Client& client, std::string serialized, CallSpec spec,
                                  std::vector<int> device_ids);
   // Compiles StableHLO on the spot, in this process: for programs that are known to compile.
-  static Result<Executable> compile(const Client& client, std::string_view stablehlo, CallSpec spec,
+  static Result<Executable> compile(Client& client, std::string stablehlo, CallSpec spec,
                                     std::vector<int> device_ids);
   Executable(Executable&& o) noexcept;
   Executable& operator=(Executable&&) = delete;
@@ -41,6 +41,7 @@ class Executable {
   // where the slice has one host.
   const std::vector<int>& local_cores() const { return local_cores_; }
   const Client::Device& device_of(int core) const;
+  const std::vector<int>& device_ids() const { return device_ids_; }
 
   // Enqueues one launch and returns. operands[i][k] is operand k of core local_cores()[i]. Aliased
   // operands are donated: their Buffers are empty afterwards, and the result in their place takes
@@ -49,12 +50,13 @@ class Executable {
   Result<Launch> launch(std::span<const std::vector<Buffer*>> operands, int number) const;
 
  private:
-  Executable(const Client& client, abi::LoadedExecutable* executable, CallSpec spec,
+  Executable(Client& client, abi::LoadedExecutable* executable, CallSpec spec,
              std::vector<int> device_ids);
+  Result<void> describe();
   Result<void> read_devices();
   Result<void> check_results() const;
 
-  const Client* client_;
+  Client* client_;
   abi::LoadedExecutable* executable_;
   CallSpec spec_;
   std::vector<int> device_ids_, local_cores_;

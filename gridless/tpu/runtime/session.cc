@@ -4,6 +4,7 @@
 #include <string>
 
 #include "gridless/base/check.h"
+#include "gridless/tpu/stablehlo.h"
 
 namespace gridless::tpu {
 
@@ -16,7 +17,7 @@ Buffer* DeviceMemory::insert(const Key& key, Buffer buffer) {
   return &(buffers_[key] = std::move(buffer));
 }
 
-Session::Session(const Client& client, DeviceMemory& memory, Executable executable,
+Session::Session(Client& client, DeviceMemory& memory, Executable executable,
                  std::vector<Role> roles, std::vector<HostMemory> host)
     : client_(&client),
       memory_(&memory),
@@ -24,9 +25,9 @@ Session::Session(const Client& client, DeviceMemory& memory, Executable executab
       roles_(std::move(roles)),
       host_(std::move(host)) {}
 
-Result<Session> Session::create(const Client& client, DeviceMemory& memory, Executable executable,
+Result<Session> Session::create(Client& client, DeviceMemory& memory, Executable executable,
                                 std::vector<Role> roles, std::vector<HostMemory> host,
-                                const Progress& progress) {
+                                const Source& source, const Progress& progress) {
   const CallSpec& spec = executable.spec();
   GRIDLESS_CHECK(roles.size() == spec.operands.size(), "{} roles for {} operands", roles.size(),
                  spec.operands.size());
@@ -38,86 +39,71 @@ Result<Session> Session::create(const Client& client, DeviceMemory& memory, Exec
       static_cast<size_t>(std::ranges::count(roles, Role::kState)) == spec.aliases.size(),
       "state that no result takes over");
   Session session(client, memory, std::move(executable), std::move(roles), std::move(host));
-  TRY_VOID(session.upload_all(progress));
+  TRY_VOID(session.upload_all(source, progress));
   return session;
 }
 
-std::string Session::operand_name(size_t local, size_t operand) const {
-  return fmt::format("uploading operand {} of core {}", operand, executable_.local_cores()[local]);
-}
-
-bool Session::is_state(size_t result) const {
-  return std::ranges::any_of(executable_.spec().aliases, [&](const Alias& alias) {
-    return static_cast<size_t>(alias.result) == result;
-  });
+Step Session::upload_step(size_t local, size_t operand) const {
+  return {Stage::kUpload,
+          fmt::format("uploading operand {} of core {}", operand, local_core(local))};
 }
 
 DeviceMemory::Key Session::key(size_t local, size_t operand) const {
-  const int core = executable_.local_cores()[local];
-  return {core, host_[static_cast<size_t>(core)].operands[operand].data()};
+  return {local_core(local), operand};
 }
 
-Result<Upload> Session::upload(size_t local, size_t operand) const {
-  const int core = executable_.local_cores()[local];
+Result<Upload> Session::upload(size_t local, size_t operand, std::span<const std::byte> data) {
   const OperandSpec& spec = executable_.spec().operands[operand];
-  const std::span<const std::byte> data = host_[static_cast<size_t>(core)].operands[operand];
   TRY(const int64_t bytes, byte_size(spec));
   GRIDLESS_CHECK(static_cast<int64_t>(data.size()) == bytes, "operand {} has {} bytes, not {}",
                  operand, data.size(), bytes);
-  return client_->upload(executable_.device_of(core), spec, data, operand_name(local, operand));
+  return client_->upload(executable_.device_of(local_core(local)), spec, data,
+                         upload_step(local, operand));
 }
 
-// One operand of all cores at a time: the hosts' links to their chips then work together, and the
-// plugin never has more than that to stage.
-Result<void> Session::upload_all(const Progress& progress) {
-  const size_t cores = executable_.local_cores().size();
+Result<void> Session::upload_all(const Source& source, const Progress& progress) {
   int64_t total = 0, done = 0;
   std::vector<std::pair<size_t, size_t>> missing;  // operand, local core
   for (size_t k = 0; k < roles_.size(); ++k) {
-    for (size_t c = 0; c < cores; ++c) {
+    for (size_t c = 0; c < local_cores(); ++c) {
       if (roles_[k] == Role::kTable || memory_->find(key(c, k)) != nullptr) continue;
       missing.emplace_back(k, c);
       total += byte_size(executable_.spec().operands[k]).value_or(0);
     }
   }
-  for (size_t i = 0; i < missing.size();) {
-    const size_t k = missing[i].first;
-    std::vector<std::pair<size_t, Upload>> batch;
-    for (; i < missing.size() && missing[i].first == k; ++i) {
-      TRY(Upload started, upload(missing[i].second, k));
-      batch.emplace_back(missing[i].second, std::move(started));
-    }
-    for (auto& [c, started] : batch) {
-      TRY(Buffer buffer, started.finish(operand_name(c, k)));
-      memory_->insert(key(c, k), std::move(buffer));
-      done += byte_size(executable_.spec().operands[k]).value_or(0);
-      if (progress) progress(done, total);
-    }
+  for (const auto& [k, c] : missing) {
+    TRY(const std::span<const std::byte> data, source(local_core(c), k));
+    TRY(Upload started, upload(c, k, data));
+    TRY(Buffer buffer, started.finish(upload_step(c, k)));
+    memory_->insert(key(c, k), std::move(buffer));
+    done += static_cast<int64_t>(data.size());
+    if (progress) progress(done, total);
   }
   return {};
 }
 
 Result<void> Session::upload_tables() {
   std::vector<std::pair<std::pair<size_t, size_t>, Upload>> started;
-  for (size_t c = 0; c < executable_.local_cores().size(); ++c) {
+  for (size_t c = 0; c < local_cores(); ++c) {
     for (size_t k = 0; k < roles_.size(); ++k) {
       if (roles_[k] != Role::kTable) continue;
-      TRY(Upload table, upload(c, k));
+      TRY(Upload table, upload(c, k, host_[static_cast<size_t>(local_core(c))].operands[k]));
       started.emplace_back(std::pair{c, k}, std::move(table));
     }
   }
   for (auto& [at, table] : started) {
-    TRY(tables_[key(at.first, at.second)], table.finish(operand_name(at.first, at.second)));
+    TRY(tables_[key(at.first, at.second)], table.finish(upload_step(at.first, at.second)));
   }
   return {};
 }
 
 Result<void> Session::start() {
   const CallSpec& spec = executable_.spec();
-  const size_t cores = executable_.local_cores().size();
+  TRY_VOID(wait_until(kMostInFlight - 1));
+  results_.clear();
   TRY_VOID(upload_tables());
-  std::vector<std::vector<Buffer*>> operands(cores);
-  for (size_t c = 0; c < cores; ++c) {
+  std::vector<std::vector<Buffer*>> operands(local_cores());
+  for (size_t c = 0; c < local_cores(); ++c) {
     for (size_t k = 0; k < roles_.size(); ++k) {
       Buffer* buffer = roles_[k] == Role::kTable ? &tables_[key(c, k)] : memory_->find(key(c, k));
       if (buffer == nullptr) {
@@ -128,7 +114,7 @@ Result<void> Session::start() {
     }
   }
   TRY(Launch launch, executable_.launch(operands, ++launches_));
-  for (size_t c = 0; c < cores; ++c) {
+  for (size_t c = 0; c < local_cores(); ++c) {
     for (const Alias& alias : spec.aliases) {
       memory_->insert(key(c, static_cast<size_t>(alias.operand)),
                       std::move(launch.results[c][static_cast<size_t>(alias.result)]));
@@ -139,31 +125,73 @@ Result<void> Session::start() {
   return {};
 }
 
-Result<void> Session::finish() {
-  std::vector<Launch> running = std::exchange(running_, {});
+Result<void> Session::wait_until(size_t in_flight) {
   Result<void> first;
-  const int earliest = launches_ - static_cast<int>(running.size()) + 1;
-  for (size_t i = 0; i < running.size(); ++i) {
-    Result<void> over = running[i].wait(fmt::format(
-        "launch {} of {}", earliest + static_cast<int>(i), executable_.spec().kernel_name));
+  while (running_.size() > in_flight || (!first && !running_.empty())) {
+    Result<void> over = running_.front().wait(
+        {Stage::kRun,
+         fmt::format("launch {} of {}", launches_ - static_cast<int>(running_.size()) + 1,
+                     executable_.spec().kernel_name)});
     if (!over && first) first = std::move(over);
+    if (running_.size() == 1) results_ = std::move(running_.front().results);
+    running_.erase(running_.begin());
   }
-  if (!first) {
-    // What the devices hold now is anybody's guess.
-    for (size_t c = 0; c < executable_.local_cores().size(); ++c)
-      for (const Alias& alias : executable_.spec().aliases)
-        memory_->insert(key(c, static_cast<size_t>(alias.operand)), Buffer());
-    return first;
+  if (first) return {};
+  results_.clear();
+  // What the devices hold now is anybody's guess.
+  for (size_t c = 0; c < local_cores(); ++c)
+    for (const Alias& alias : executable_.spec().aliases)
+      memory_->insert(key(c, static_cast<size_t>(alias.operand)), Buffer());
+  return first;
+}
+
+Result<void> Session::finish() { return wait_until(0); }
+
+Result<void> Session::read(size_t result) {
+  GRIDLESS_CHECK(!results_.empty() && running_.empty(), "no launch has been finished");
+  if (local_cores() < host_.size()) return read_from_all(result);
+  for (size_t c = 0; c < local_cores(); ++c) {
+    const int core = local_core(c);
+    TRY_VOID(results_[c][result].read(
+        host_[static_cast<size_t>(core)].results[result],
+        {Stage::kRun, fmt::format("reading result {} of core {}", result, core)}));
   }
-  if (running.empty()) return {};
-  for (size_t c = 0; c < executable_.local_cores().size(); ++c) {
-    const int core = executable_.local_cores()[c];
-    for (size_t r = 0; r < executable_.spec().results.size(); ++r) {
-      if (is_state(r)) continue;
-      TRY_VOID(
-          running.back().results[c][r].read(host_[static_cast<size_t>(core)].results[r],
-                                            fmt::format("reading result {} of core {}", r, core)));
-    }
+  return {};
+}
+
+// The program is compiled by the plugin itself: it is plain StableHLO, and needs no kernel.
+Result<Executable*> Session::gather_for(size_t result) {
+  if (const auto it = gathers_.find(result); it != gathers_.end()) return &it->second;
+  const CallSpec& whole = executable_.spec();
+  const OperandSpec& shard = whole.results[result];
+  OperandSpec all = shard;
+  all.shape[0] *= whole.cores;
+  TRY(Executable gather,
+      Executable::compile(*client_, gather_text(shard, whole.cores),
+                          {.kernel_name = "gather", .operands = {shard}, .results = {all}},
+                          executable_.device_ids()));
+  return &gathers_.emplace(result, std::move(gather)).first->second;
+}
+
+Result<void> Session::read_from_all(size_t result) {
+  TRY(Executable * gather, gather_for(result));
+  const Step step = {Stage::kRun, fmt::format("gathering result {} from all hosts", result)};
+  std::vector<std::vector<Buffer*>> operands(local_cores());
+  for (size_t c = 0; c < local_cores(); ++c) {
+    // The two programs may list this host's devices in different orders.
+    const auto at = std::ranges::find(executable_.local_cores(), gather->local_cores()[c]);
+    const auto mine = static_cast<size_t>(at - executable_.local_cores().begin());
+    operands[c] = {&results_[mine][result]};
+  }
+  TRY(Launch launch, gather->launch(operands, ++launches_));
+  TRY_VOID(launch.wait(step));
+  std::vector<std::byte> all;
+  for (const HostMemory& core : host_) all.resize(all.size() + core.results[result].size());
+  TRY_VOID(launch.results[0][0].read(all, step));
+  auto from = all.begin();
+  for (const HostMemory& core : host_) {
+    std::copy_n(from, core.results[result].size(), core.results[result].begin());
+    from += static_cast<std::ptrdiff_t>(core.results[result].size());
   }
   return {};
 }

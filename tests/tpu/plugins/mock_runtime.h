@@ -1,187 +1,28 @@
 // The half of the mock plugin that runs programs: a client with devices whose memory is host
-// memory, one worker thread that does everything asynchronous, and a strict eye on what the host
-// does.
-//
-// A program runs the host function that its text names:
-//   mock:increment   operands state (i32, donated), step (i32, 1 element); results state + step,
-//   and
-//                    the sum of the new state (i32, 1 element) plus 1000 times the device's id
-// "mock:devices=1,0" says on which devices its cores run; without it on device 0.
+// memory, and functions that mind what the host does. mock_programs.h says what programs compute,
+// mock_launch.h launches them, mock_world.h keeps the objects.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <numeric>
-#include <set>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "gridless/tpu/pjrt_abi.h"
-#include "tests/tpu/plugins/mock_control.h"
-
-namespace gridless::tpu::abi {
-
-struct Error {
-  std::string text;
-  int code = 3;
-};
-struct Executable {
-  std::string bytes;
-};
-struct DeviceDescription {
-  int id = 0;
-  int64_t coordinates[3] = {};
-  NamedValue attributes[2] = {};
-};
-struct Device {
-  DeviceDescription* description = nullptr;
-};
-struct Client {
-  std::vector<DeviceDescription> descriptions;
-  std::vector<Device> devices;
-  std::vector<Device*> all, local;
-};
-struct LoadedExecutable {
-  std::string text;
-  std::vector<Device*> devices;
-};
-// Shared by the handle and by work under way.
-struct Storage {
-  std::vector<std::byte> bytes;
-};
-struct Buffer {
-  std::shared_ptr<Storage> storage;
-  Device* device = nullptr;
-  bool donated = false;
-};
-struct Event {
-  bool ready = false;
-};
-
-}  // namespace gridless::tpu::abi
+#include "tests/tpu/plugins/mock_launch.h"
+#include "tests/tpu/plugins/mock_options.h"
 
 namespace mock {
 
-using namespace gridless::tpu::abi;  // NOLINT: this file is the other side of that namespace
-
-// Everything that outlives single calls. Handles are never freed, so that a stale one is seen.
-class World {
- public:
-  static World& get() {
-    static World world;
-    return world;
-  }
-  ~World() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    if (worker_.joinable()) worker_.join();
-  }
-
-  template <typename T>
-  T* add(std::unique_ptr<T> object) {
-    const std::lock_guard lock(mutex_);
-    live_.insert(object.get());
-    T* handle = object.get();
-    graveyard_.push_back(std::shared_ptr<T>(std::move(object)));
-    return handle;
-  }
-  void remove(const void* handle, const char* what) {
-    const std::lock_guard lock(mutex_);
-    if (live_.erase(handle) == 0) complain_locked(std::string(what) + " destroyed twice");
-  }
-  bool alive(const void* handle) {
-    const std::lock_guard lock(mutex_);
-    return live_.contains(handle);
-  }
-  void complain(const std::string& text) {
-    const std::lock_guard lock(mutex_);
-    complain_locked(text);
-  }
-  std::string take_violations() {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(violations_, {});
-  }
-  int live() {
-    const std::lock_guard lock(mutex_);
-    return static_cast<int>(live_.size());
-  }
-
-  // Work for the one worker, in order; the event is ready behind it.
-  Event* enqueue(std::function<void()> work) {
-    Event* event = add(std::make_unique<Event>());
-    {
-      const std::lock_guard lock(mutex_);
-      if (!worker_.joinable()) worker_ = std::thread([this] { serve(); });
-      queue_.emplace_back(std::move(work), event);
-    }
-    wake_.notify_all();
-    return event;
-  }
-  void await(const Event* event) {
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return event->ready; });
-  }
-
-  void inject(int slot, int code, int skip) {
-    const std::lock_guard lock(mutex_);
-    slot_ = slot;
-    code_ = code;
-    skip_ = skip;
-  }
-  Error* injected(int slot) {
-    const std::lock_guard lock(mutex_);
-    if (code_ == 0 || slot != slot_ || skip_-- > 0) return nullptr;
-    return new Error{"injected", std::exchange(code_, 0)};
-  }
-  std::atomic<int> launches = 0;
-
- private:
-  void complain_locked(const std::string& text) { violations_ += text + "\n"; }
-  void serve() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      wake_.wait(lock, [&] { return stop_ || !queue_.empty(); });
-      if (queue_.empty()) return;
-      auto [work, event] = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      work();
-      lock.lock();
-      event->ready = true;
-      wake_.notify_all();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::thread worker_;
-  bool stop_ = false;
-  std::deque<std::pair<std::function<void()>, Event*>> queue_;
-  std::set<const void*> live_;
-  std::vector<std::shared_ptr<void>> graveyard_;
-  std::string violations_;
-  int slot_ = -1, code_ = 0, skip_ = 0;
-};
-
-inline World& world() { return World::get(); }
-
-inline std::string environment(const char* name, const char* otherwise) {
-  const char* value = getenv(name);
-  return value ? value : otherwise;
+inline NamedValue attribute(std::string_view name, int type) {
+  NamedValue value;
+  value.name = name.data();
+  value.name_size = name.size();
+  value.type = type;
+  return value;
 }
 
 inline Error* client_create(ClientCreateArgs* args) {
@@ -189,10 +30,12 @@ inline Error* client_create(ClientCreateArgs* args) {
   sscanf(environment("MOCK_SLICE", "1x1x1").c_str(), "%dx%dx%d", &x, &y, &z);
   const bool swapped = environment("MOCK_PJRT", "") == "renumbered";
   auto client = std::make_unique<Client>();
+  client->platform = environment("MOCK_PLATFORM", "tpu");
+  client->version = environment("MOCK_VERSION", "mock 1");
   const int n = 2 * x * y * z;
   client->descriptions.resize(static_cast<size_t>(n));
   client->devices.resize(static_cast<size_t>(n));
-  const int hosts = std::stoi(environment("MOCK_HOSTS", "1"));
+  const int hosts = number("MOCK_HOSTS", 1), host = number("MOCK_HOST", 0);
   for (int id = 0; id < n; ++id) {
     DeviceDescription& d = client->descriptions[static_cast<size_t>(id)];
     const int chip = id / 2;
@@ -200,16 +43,16 @@ inline Error* client_create(ClientCreateArgs* args) {
     d.coordinates[swapped ? 1 : 0] = chip % x;
     d.coordinates[swapped ? 0 : 1] = chip / x % y;
     d.coordinates[2] = chip / (x * y);
-    d.attributes[0] = {.name = "coords", .name_size = 6, .type = NamedValue::kInt64List};
+    d.attributes[0] = attribute("coords", NamedValue::kInt64List);
     d.attributes[0].int64_list = d.coordinates;
     d.attributes[0].value_size = 3;
-    d.attributes[1] = {.name = "core_on_chip", .name_size = 12, .type = NamedValue::kInt64};
+    d.attributes[1] = attribute("core_on_chip", NamedValue::kInt64);
     d.attributes[1].int64_value = id % 2;
     d.attributes[1].value_size = 1;
     Device& device = client->devices[static_cast<size_t>(id)];
     device.description = &d;
     client->all.push_back(&device);
-    if (id < n / hosts) client->local.push_back(&device);
+    if (id / (n / hosts) == host) client->local.push_back(&device);
   }
   args->client = world().add(std::move(client));
   return nullptr;
@@ -219,15 +62,16 @@ inline Error* client_destroy(ClientDestroyArgs* args) {
   if (world().live() != 0) world().complain("client destroyed before what was made from it");
   return nullptr;
 }
+inline void give(const std::string& text, ClientTextArgs* args) {
+  args->text = text.data();
+  args->text_size = text.size();
+}
 inline Error* platform_name(ClientTextArgs* args) {
-  static const std::string name = environment("MOCK_PLATFORM", "tpu");
-  args->text = name.data();
-  args->text_size = name.size();
+  give(args->client->platform, args);
   return nullptr;
 }
 inline Error* platform_version(ClientTextArgs* args) {
-  args->text = "mock 1";
-  args->text_size = 6;
+  give(args->client->version, args);
   return nullptr;
 }
 inline Error* devices(ClientDevicesArgs* args) {
@@ -245,39 +89,45 @@ inline Error* device_description(DeviceGetDescriptionArgs* args) {
   return nullptr;
 }
 
-inline LoadedExecutable* load(Client* client, std::string text) {
+inline Error* load(Client* client, std::string text, std::string_view options,
+                   LoadedExecutable** out) {
   auto loaded = std::make_unique<LoadedExecutable>();
-  std::string list = "0,";
-  if (const size_t at = text.find("mock:devices="); at != std::string::npos)
-    list = text.substr(at + strlen("mock:devices="), text.find(' ', at) - at - 13) + ",";
-  for (size_t at = 0, end; (end = list.find(',', at)) != std::string::npos; at = end + 1) {
-    Device* device = client->all[static_cast<size_t>(std::stoi(list.substr(at, end - at)))];
+  loaded->ids = program_devices(text, options);
+  for (const int id : loaded->ids) {
+    if (id >= static_cast<int>(client->all.size())) return new Error{"no such device", 3};
+    Device* device = client->all[static_cast<size_t>(id)];
     if (std::ranges::find(client->local, device) != client->local.end())
       loaded->devices.push_back(device);
   }
+  loaded->program = make_program(text);
+  if (!loaded->program) return new Error{"not a program", 3};
   loaded->text = std::move(text);
-  return world().add(std::move(loaded));
-}
-inline Error* client_compile(ClientCompileArgs* args) {
-  args->executable = load(args->client, std::string(args->program->code, args->program->code_size));
+  *out = world().add(std::move(loaded));
   return nullptr;
 }
+inline Error* client_compile(ClientCompileArgs* args) {
+  return load(args->client, std::string(args->program->code, args->program->code_size),
+              std::string_view(args->options, args->options_size), &args->executable);
+}
+// "MOCK", the program's text, "|", its options.
 inline Error* deserialize(DeserializeAndLoadArgs* args) {
   const std::string_view bytes(args->bytes, args->bytes_size);
   if (!bytes.starts_with("MOCK")) return new Error{"not an executable of this build", 3};
-  args->executable = load(args->client, std::string(bytes.substr(4)));
-  return nullptr;
+  const size_t end = std::min(bytes.rfind("}\n|"), bytes.size());
+  return load(args->client, std::string(bytes.substr(4, end - 4)),
+              bytes.substr(std::min(end + 3, bytes.size())), &args->executable);
 }
 inline Error* loaded_destroy(LoadedExecutableArgs* args) {
   world().remove(args->executable, "loaded executable");
+  args->executable->program.reset();
   return nullptr;
 }
 inline Error* loaded_executable(LoadedExecutableGetExecutableArgs* args) {
-  args->executable = new Executable{args->loaded->text};
+  args->executable = new Executable{std::to_string(args->loaded->program->results())};
   return nullptr;
 }
 inline Error* num_outputs(ExecutableNumOutputsArgs* args) {
-  args->num_outputs = 2;
+  args->num_outputs = std::stoul(args->executable->bytes);
   return nullptr;
 }
 inline Error* loaded_devices(LoadedExecutableDevicesArgs* args) {
@@ -286,29 +136,58 @@ inline Error* loaded_devices(LoadedExecutableDevicesArgs* args) {
   return nullptr;
 }
 
+// Bytes of an element, by PJRT_Buffer_Type.
+inline size_t element_bytes(int type) {
+  switch (type) {
+    case 3:
+    case 7:
+    case 10:
+    case 13:
+      return 2;
+    case 4:
+    case 8:
+    case 11:
+      return 4;
+    case 5:
+    case 9:
+    case 12:
+      return 8;
+    default:
+      return 1;
+  }
+}
+// None when the device is full.
+inline std::shared_ptr<Storage> allocate(const Device& device, size_t bytes) {
+  static const auto limit = std::stoull(environment("MOCK_HBM", "1000000000000"));
+  if (*device.used + bytes > limit) return nullptr;
+  *device.used += bytes;
+  return std::make_shared<Storage>(bytes, device.used);
+}
+inline Error* full(size_t bytes) {
+  return new Error{
+      "Error allocating device buffer: Attempting to allocate " + std::to_string(bytes) + " bytes",
+      8};
+}
+
 inline Error* buffer_from_host(BufferFromHostArgs* args) {
-  size_t bytes = args->type == 4 ? 4 : 0;  // i32 is enough here
+  size_t bytes = element_bytes(args->type);
   for (size_t i = 0; i < args->num_dims; ++i) bytes *= static_cast<size_t>(args->dims[i]);
   auto buffer = std::make_unique<Buffer>();
-  buffer->storage = std::make_shared<Storage>();
-  buffer->storage->bytes.resize(bytes);
+  buffer->storage = allocate(*args->device, bytes);
+  if (!buffer->storage) return full(bytes);
   buffer->device = args->device;
   // Read later, on purpose: the host's memory must still be there.
   args->done_with_host_buffer =
       world().enqueue([storage = buffer->storage, data = args->data, bytes] {
         memcpy(storage->bytes.data(), data, bytes);
+        return std::string();
       });
   args->buffer = world().add(std::move(buffer));
   return nullptr;
 }
-inline bool usable(const Buffer* buffer, const char* what) {
-  if (buffer != nullptr && world().alive(buffer) && !buffer->donated) return true;
-  world().complain(std::string(what) + " of a buffer that was " +
-                   (buffer != nullptr && buffer->donated ? "donated" : "destroyed"));
-  return false;
-}
 inline Error* buffer_destroy(BufferArgs* args) {
   world().remove(args->buffer, "buffer");
+  args->buffer->storage.reset();
   return nullptr;
 }
 inline Error* buffer_to_host(BufferToHostArgs* args) {
@@ -318,68 +197,32 @@ inline Error* buffer_to_host(BufferToHostArgs* args) {
     world().complain("reading into too little memory");
     return new Error{"too small", 3};
   }
-  args->event = world().enqueue(
-      [storage, data = args->data] { memcpy(data, storage->bytes.data(), storage->bytes.size()); });
+  args->event = world().enqueue([storage, data = static_cast<std::byte*>(args->data)] {
+    std::ranges::copy(storage->bytes, data);
+    if (!environment("MOCK_CORRUPT", "").empty()) data[0] ^= std::byte{1};
+    return std::string();
+  });
   return nullptr;
 }
 inline Error* buffer_ready(BufferReadyEventArgs* args) {
   if (!usable(args->buffer, "waiting")) return new Error{"deleted or donated", 9};
-  args->event = world().enqueue([] {});
+  args->event = world().enqueue([] { return std::string(); });
   return nullptr;
 }
 
-inline void increment(Storage& state, const Storage& step, Storage& sum, int device) {
-  const size_t n = state.bytes.size() / 4;
-  std::vector<int32_t> values(n);
-  memcpy(values.data(), state.bytes.data(), n * 4);
-  int32_t by = 0;
-  memcpy(&by, step.bytes.data(), 4);
-  for (int32_t& value : values) value += by;
-  memcpy(state.bytes.data(), values.data(), n * 4);
-  const int32_t total = std::accumulate(values.begin(), values.end(), 1000 * device);
-  memcpy(sum.bytes.data(), &total, 4);
-}
-
-inline Error* execute(ExecuteArgs* args) {
-  const LoadedExecutable& program = *args->executable;
-  if (args->num_devices != program.devices.size()) return new Error{"wrong number of devices", 3};
-  for (size_t d = 0; d < args->num_devices; ++d) {
-    for (size_t k = 0; k < args->num_arguments; ++k) {
-      const Buffer* buffer = args->arguments[d][k];
-      if (!usable(buffer, "launching on")) return new Error{"deleted or donated", 3};
-      if (buffer->device != program.devices[d]) {
-        world().complain("launching on a buffer of another device");
-        return new Error{"wrong device", 3};
-      }
-    }
-  }
-  ++world().launches;
-  for (size_t d = 0; d < args->num_devices; ++d) {
-    Buffer& state = *args->arguments[d][0];
-    auto sum = std::make_unique<Buffer>();
-    sum->storage = std::make_shared<Storage>();
-    sum->storage->bytes.resize(4);
-    sum->device = state.device;
-    auto updated = std::make_unique<Buffer>(state);
-    state.donated = true;
-    args->device_complete[d] = world().enqueue(
-        [state = updated->storage, step = args->arguments[d][1]->storage, sum = sum->storage,
-         id = state.device->description->id] { increment(*state, *step, *sum, id); });
-    args->outputs[d][0] = world().add(std::move(updated));
-    args->outputs[d][1] = world().add(std::move(sum));
-  }
-  return nullptr;
-}
-
-// Not guarded: an error of asynchronous work comes when the work is over.
-inline Error* event_await(EventArgs* args) {
-  if (args->header.struct_size < sizeof(EventArgs)) return new Error{"Unexpected size", 3};
+inline Error* event_on_ready(EventOnReadyArgs* args) {
   if (!world().alive(args->event)) {
     world().complain("waiting for an event that was destroyed");
-    return nullptr;
+    return new Error{"no such event", 3};
   }
+  world().when_ready(args->event, [call = args->callback, argument = args->argument](Error* error) {
+    call(error, argument);
+  });
+  return nullptr;
+}
+inline Error* event_await(EventArgs* args) {
   world().await(args->event);
-  return world().injected(static_cast<int>(Slot::kEventAwait));
+  return args->event->error.empty() ? nullptr : new Error{args->event->error, 13};
 }
 inline Error* event_destroy(EventArgs* args) {
   // A launch or copy goes on without its event, as PJRT says.
@@ -405,7 +248,8 @@ void install(Api& api) {
 
 inline void install_runtime(Api& api) {
   install<Slot::kEventDestroy, event_destroy>(api);
-  api.slots[static_cast<int>(Slot::kEventAwait)] = reinterpret_cast<void*>(&event_await);
+  install<Slot::kEventAwait, event_await>(api);
+  install<Slot::kEventOnReady, event_on_ready>(api);
   install<Slot::kClientCreate, client_create>(api);
   install<Slot::kClientDestroy, client_destroy>(api);
   install<Slot::kClientPlatformName, platform_name>(api);
@@ -435,4 +279,5 @@ extern "C" const char* MockViolations() {
   return text.c_str();
 }
 extern "C" int MockLive() { return mock::world().live(); }
+extern "C" void MockForget() { mock::world().forget(); }
 extern "C" int MockLaunches() { return mock::world().launches; }
