@@ -91,6 +91,25 @@ TEST_F(TpuCommand, SpeaksAsTheCpuDoesOnEightCoresWithPrefillAndSampling) {
   }
 }
 
+// State other than keys and values, in several operands.
+TEST_F(TpuCommand, RunsModelsWithRecurrentState) {
+  const std::string model = std::string(GRIDLESS_TEST_DATA) + "/qwen38_tiny/c_tp8";
+  Words words = {"run", model, "--tokens", kPrompt, "--max-tokens", "8", "--json"};
+  Words on_cpu = words;
+  on_cpu.insert(on_cpu.end(), {"--cores", "8"});
+  words.insert(words.end(), {"--engine", "tpu", "--libtpu", kMock});
+  for (const char* keys : {"rows=1", "rows=8&use=prefill"}) {
+    const std::string out = folder(keys);
+    const Outcome compiled = run_command({"compile", model + "?" + keys, "--slice", "tpu7x:2x2x1",
+                                          "--libtpu", kMock, "--no-schedule", "-o", out});
+    ASSERT_EQ(compiled.status, 0) << compiled.err;
+    words.insert(words.end(), {"--program", out});
+  }
+  const Outcome result = run_command(words, {.environment = {"MOCK_SLICE=2x2x1"}});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(Json::parse(result.out)["tokens"], Json::parse(run_command(on_cpu).out)["tokens"]);
+}
+
 TEST_F(TpuCommand, BenchMeasuresIt) {
   const Outcome result =
       run_command({"bench", "decode", kTiny, "--engine", "tpu", "--libtpu", kMock, "--program",
