@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   const int most = argc > 1 ? std::atoi(argv[1]) : 128;
   int failed = 0;
   for (const char* kind : {"all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast"})
-    for (const char* algorithm : {"direct", "ring", "hierarchical"}) {
+    for (const char* algorithm : {"direct", "ring", "hierarchical", "scattered"}) {
       int64_t events = 0;
       for (int cores = 2; cores <= most; ++cores) {
         events = certified(lesson, cores, kind, algorithm);

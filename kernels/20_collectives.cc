@@ -98,6 +98,7 @@ float sum_in_order(Algorithm algorithm, int64_t owner, const std::vector<float>&
   float sum = 0;
   switch (algorithm) {
     case Algorithm::kDirect:
+    case Algorithm::kScattered:
       for (int64_t i = 0; i < n; ++i) sum = i == 0 ? term(0) : sum + term(i);
       break;
     case Algorithm::kRing:
@@ -163,7 +164,7 @@ Lesson lesson_20_collectives() {
                                        CollectiveKind::kAllReduce, CollectiveKind::kAllToAll,
                                        CollectiveKind::kBroadcast};
   constexpr Algorithm kAlgorithms[] = {Algorithm::kDirect, Algorithm::kRing,
-                                       Algorithm::kHierarchical};
+                                       Algorithm::kHierarchical, Algorithm::kScattered};
   return {.name = "20_collectives",
           .title = "Exchanges of a group of cores: what, and how",
           .options = {{"cores", 4, "cores", 1, 128},

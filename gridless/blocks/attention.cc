@@ -7,6 +7,9 @@ namespace gridless::blocks {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+// Pages of a row's keys and values on the way or in use: a page takes less time to use than to
+// arrive.
+constexpr int kPagesAhead = 3;
 // Rows of a page that one read-modify-write covers: the packed tile of 16-bit elements.
 constexpr int64_t kTileRows = 16;
 
@@ -113,14 +116,20 @@ void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape&
        {"rows", rows.count},
        {"scale", scale}},
       [&] {
-        const Ref page = k.vmem(Elem::kBf16, {2, kPageTokens, width});
+        const Ref ring = k.vmem(Elem::kBf16, {kPagesAhead + 1, 2, kPageTokens, width});
+        const Sems arrived = k.dma_sems(kPagesAhead + 1);
         const Ref sums =
             k.vmem(Elem::kF32, out.shape());  // f32, because single rows of bf16 cannot be stored
-        const Sem done = k.dma_sem();
         sums.store(zeros(k, Elem::kF32, out.shape()));
         k.loop(0, rows.count, [&](Scalar r) {
           k.if_(rows.active(r), [&] {
             const Scalar position = rows.position(r), slot = rows.slot(r);
+            const Scalar pages = position / kPageTokens + 1;
+            const auto start = [&](Scalar i) {
+              const Scalar place = i % (kPagesAhead + 1);
+              k.copy(cache.at(rows.pages.get({slot, i})), ring.at(place), arrived.at(place));
+            };
+            for (int i = 0; i < kPagesAhead; ++i) k.if_(pages > i, [&] { start(i); });
             // The queries of this row, each in the lanes of its own head: [G*H, width].
             std::vector<Vec> masked;
             for (int64_t g = 0; g < h.groups; ++g) {
@@ -130,11 +139,14 @@ void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape&
             }
             const Vec q = cast(concat(masked, 0), Elem::kBf16);
             const std::vector<Vec> state = k.loop(
-                0, position / kPageTokens + 1,
+                0, pages,
                 {full(k, Elem::kF32, {queries, 1}, kMinusInfinity),
                  zeros(k, Elem::kF32, {queries, 1}), zeros(k, Elem::kF32, {queries, width})},
                 [&](Scalar i, std::vector<Vec> s) {
-                  k.copy(cache.at(rows.pages.get({slot, i})), page, done).wait();
+                  const Scalar place = i % (kPagesAhead + 1);
+                  const Ref page = ring.at(place);
+                  k.wait(cache.at(rows.pages.get({slot, i})), page, arrived.at(place));
+                  k.if_(i + kPagesAhead < pages, [&] { start(i + kPagesAhead); });
                   const Vec raw =
                       dot_nt(q, page.at(0).load(), zeros(k, Elem::kF32, {queries, kPageTokens})) *
                       scale;

@@ -44,6 +44,7 @@ class Recurrence {
       : k_(k), constants_(constants), state_(state), d_(d) {
     const auto f32 = [&](Shape shape) { return k.vmem(Elem::kF32, std::move(shape)); };
     matrix_ = f32(delta_matrix_shape(d));
+    committed_ = f32(delta_matrix_shape(d));
     stored_columns_ = f32(delta_columns_shape(d));
     pending_ = f32(delta_pending_shape(d));
     columns_ = f32({d.conv_panels(), rows + kConvColumns, kLanes});
@@ -54,6 +55,7 @@ class Recurrence {
     values_ = f32(heads), betas_ = f32(heads), decays_ = f32(heads);
     deltas_ = f32(heads), outputs_ = f32(heads);
     done_ = k.dma_sem();
+    committing_ = k.dma_sem();
     columns_.store(zeros(k, Elem::kF32, columns_.shape()));
     pending_.store(zeros(k, Elem::kF32, pending_.shape()));
     stored_columns_.store(zeros(k, Elem::kF32, stored_columns_.shape()));
@@ -68,9 +70,10 @@ class Recurrence {
           for (int64_t j = 0; j < kConvTaps - 1; ++j) put_column(row + j, conv_zeros());
         },
         [&] {
-          copy(state_.matrix.at(slot), matrix_);
-          copy(state_.columns.at(slot), stored_columns_);
-          copy(state_.pending.at(slot), pending_);
+          const Copy copies[] = {start(state_.matrix.at(slot), matrix_),
+                                 start(state_.columns.at(slot), stored_columns_),
+                                 start(state_.pending.at(slot), pending_)};
+          for (const Copy& c : copies) c.wait();
           for (int64_t j = 0; j < kConvTaps - 1; ++j) {
             put_column(row + j,
                        stored_columns_.load({0, keep + j, 0}, {d_.conv_panels(), 1, kLanes}));
@@ -79,7 +82,11 @@ class Recurrence {
         });
   }
 
-  void commit(Scalar slot) { copy(matrix_, state_.matrix.at(slot)); }
+  // The state as it is now, on its way to HBM until end().
+  void commit(Scalar slot) {
+    k_.loop(0, d_.value_heads, [&](Scalar h) { committed_.at(h).store(matrix_.at(h).load()); });
+    k_.copy(committed_, state_.matrix.at(slot), committing_);
+  }
 
   // One token: outputs_ = o; as row `pending` of the pending ones if that is not negative.
   void step(Ref y, Scalar row, Scalar pending) {
@@ -105,8 +112,10 @@ class Recurrence {
       stored_columns_.store(columns_.load({0, pending + j, 0}, {d_.conv_panels(), 1, kLanes}),
                             {0, j, 0});
     });
-    copy(stored_columns_, state_.columns.at(slot));
-    copy(pending_, state_.pending.at(slot));
+    const Copy copies[] = {start(stored_columns_, state_.columns.at(slot)),
+                           start(pending_, state_.pending.at(slot))};
+    for (const Copy& c : copies) c.wait();
+    k_.wait(committed_, state_.matrix.at(slot), committing_);
   }
 
   // The output of head h, RMS-normed: [1, value_dim].
@@ -117,7 +126,7 @@ class Recurrence {
   }
 
  private:
-  void copy(Ref from, Ref to) { k_.copy(from, to, done_).wait(); }
+  Copy start(Ref from, Ref to) { return k_.copy(from, to, done_); }
   Vec conv_zeros() { return zeros(k_, Elem::kF32, {d_.conv_panels(), 1, kLanes}); }
   void put_column(Scalar at, Vec column) { columns_.store(column, {0, at, 0}); }
 
@@ -197,6 +206,7 @@ class Recurrence {
   const DeltaState& state_;
   const DeltaShape& d_;
   Ref matrix_;          // [value_heads, key_dim, value_dim], of the row that was done last
+  Ref committed_;       // the same, of the last row that is not pending
   Ref stored_columns_;  // as in HBM
   Ref pending_;         // as in HBM
   // Raw projections: the column of row r at r + 3, those of the three tokens before a run before
@@ -205,7 +215,7 @@ class Recurrence {
   // Of the current row. Keys and queries stand along the first dimension of a head's matrix and
   // are the same in all its lanes.
   Ref conv_, keys_, queries_, values_, betas_, decays_, deltas_, outputs_;
-  Sem done_;
+  Sem done_, committing_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Everything about a step program beside the model (docs/launch_contract.md).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "gridless/weights/stream_layout.h"
@@ -20,7 +21,13 @@ struct StepShape {
   int64_t candidates = 8;   // top-k candidates per row
   Formats formats;
   int64_t max_chunk_bytes = 4 << 20;
-  int ring_slots = 4;
 };
+
+// Slots of the weight ring. While a core waits for its peers, or works through a layer's recurrence,
+// the stream must run on: the more is in flight, the longer it can. Beyond some MiB nothing is won.
+inline int ring_slots(const weights::StreamLayout& stream) {
+  constexpr int64_t kRingBytes = int64_t{36} << 20, kLeast = 3, kMost = 16;
+  return static_cast<int>(std::clamp(kRingBytes / (stream.chunk_rows * 512), kLeast, kMost));
+}
 
 }  // namespace gridless::models

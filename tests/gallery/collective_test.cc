@@ -52,8 +52,12 @@ TEST_P(CollectiveValues, AreRightForEveryTiming) { expect_proved(GetParam(), fal
 std::vector<Given> for_each_kind(const std::vector<Given>& all) {
   std::vector<Given> out;
   for (const char* kind : {"all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast"})
-    for (const char* algorithm : {"direct", "ring", "hierarchical"})
+    for (const char* algorithm : {"direct", "ring", "hierarchical", "scattered"})
       for (Given given : all) {
+        // Of the other kinds it is the direct one.
+        if (std::string_view(algorithm) == "scattered" && std::string_view(kind) != "all-reduce") {
+          continue;
+        }
         given["kind"] = kind;
         given["algorithm"] = algorithm;
         out.push_back(std::move(given));

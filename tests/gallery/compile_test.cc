@@ -48,7 +48,7 @@ TEST_F(GalleryOnTpu, LibtpuTakesEveryCollective) {
   for (const Option& kind : lesson.options) {
     if (kind.key != "kind") continue;
     for (const std::string& name : kind.names)
-      for (const char* algorithm : {"direct", "ring", "hierarchical"}) {
+      for (const char* algorithm : {"direct", "ring", "hierarchical", "scattered"}) {
         SCOPED_TRACE(name + " " + algorithm);
         expect_compiled(*compiler_, lesson,
                         {{"cores", "8"}, {"kind", name}, {"algorithm", algorithm}});

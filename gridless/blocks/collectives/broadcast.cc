@@ -38,6 +38,7 @@ class Broadcast : public Exchange {
     k_.if_(me == root_, [&] { k_.copy(in, inbox_.box(turn), done_).wait(); });
     switch (algorithm_) {
       case Algorithm::kDirect:
+      case Algorithm::kScattered:
         direct(turn);
         break;
       case Algorithm::kRing:

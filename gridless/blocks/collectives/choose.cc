@@ -1,5 +1,7 @@
 #include "gridless/blocks/collectives/choose.h"
 
+#include <span>
+
 namespace gridless::blocks {
 namespace {
 
@@ -16,17 +18,30 @@ constexpr Choice kChoices[] = {
 #include "gridless/blocks/collectives/choice.inc"
 };
 
-}  // namespace
+constexpr Choice kInOrder[] = {
+#include "gridless/blocks/collectives/choice_in_order.inc"
+};
 
-Algorithm choose(CollectiveKind kind, int cores, int64_t part_bytes) {
+Algorithm look_up(std::span<const Choice> choices, CollectiveKind kind, int cores,
+                  int64_t part_bytes) {
   // The rows of the largest number of cores that is not more than these.
   int known = 0;
-  for (const Choice& c : kChoices)
+  for (const Choice& c : choices)
     if (c.kind == kind && c.cores <= cores && c.cores > known) known = c.cores;
-  for (const Choice& c : kChoices)
+  for (const Choice& c : choices)
     if (c.kind == kind && c.cores == known && (c.limit == 0 || part_bytes <= c.limit))
       return c.algorithm;
   return Algorithm::kDirect;  // a group of one
+}
+
+}  // namespace
+
+Algorithm choose(CollectiveKind kind, int cores, int64_t part_bytes) {
+  return look_up(kChoices, kind, cores, part_bytes);
+}
+
+Algorithm choose_in_order(int cores, int64_t part_bytes) {
+  return look_up(kInOrder, CollectiveKind::kAllReduce, cores, part_bytes);
 }
 
 }  // namespace gridless::blocks

@@ -14,4 +14,8 @@ namespace gridless::blocks {
 // `cores`: members of the group. `part_bytes`: of one part (collective.h).
 Algorithm choose(CollectiveKind kind, int cores, int64_t part_bytes);
 
+// Of the all-reduces that add in one order, so that the size of a message does not change the bits:
+// the direct and the scattered one.
+Algorithm choose_in_order(int cores, int64_t part_bytes);
+
 }  // namespace gridless::blocks

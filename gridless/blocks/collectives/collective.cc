@@ -30,6 +30,8 @@ std::string_view name_of(Algorithm algorithm) {
       return "ring";
     case Algorithm::kHierarchical:
       return "hierarchical";
+    case Algorithm::kScattered:
+      return "scattered";
   }
   return "";
 }
@@ -58,8 +60,11 @@ std::string mistake(const Kernel& k, const CollectiveSpec& s) {
 std::unique_ptr<Exchange> make(Kernel& k, const CollectiveSpec& s) {
   if (s.group.size == 1) return nullptr;
   if (s.kind == CollectiveKind::kBroadcast) return broadcast_exchange(k, s);
-  if (s.algorithm == Algorithm::kDirect) return direct_exchange(k, s);
-  if (s.kind == CollectiveKind::kAllReduce) return two_phase_all_reduce(k, s);
+  const bool all_reduce = s.kind == CollectiveKind::kAllReduce;
+  if (s.algorithm == Algorithm::kDirect || (s.algorithm == Algorithm::kScattered && !all_reduce)) {
+    return direct_exchange(k, s);
+  }
+  if (all_reduce) return two_phase_all_reduce(k, s);
   return s.algorithm == Algorithm::kRing ? ring_exchange(k, s) : hierarchical_exchange(k, s);
 }
 

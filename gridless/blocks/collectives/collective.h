@@ -33,6 +33,9 @@ enum class Algorithm {
   kDirect,        // everybody sends to everybody: one message time, most bytes on the links
   kRing,          // neighbour to neighbour: fewest bytes on each link, n - 1 message times
   kHierarchical,  // members 2i and 2i + 1 (the cores of a chip) act as one towards the others
+  // All-reduce only, else as kDirect: a direct reduce-scatter of pieces and a direct all-gather.
+  // Two message times and 2 / n of the bytes, with the bits of kDirect.
+  kScattered,
 };
 
 std::string_view name_of(CollectiveKind kind);

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "gridless/blocks/collectives/collective.h"
+#include "gridless/blocks/collectives/choose.h"
 #include "gridless/blocks/head.h"
 #include "gridless/blocks/mlp.h"
 #include "gridless/blocks/norm.h"
@@ -57,8 +57,10 @@ std::expected<ir::Program, Diagnostics> llama_step(const LlamaConfig& m, const L
     const Ref h = activations(k, Elem::kBf16, m.hidden, rows);  // what a matrix reads
     // Before any scope has ended: a core may send while a slower one is still in its preparations,
     // and must not hit an address that a scope of those still holds.
-    Collective cores(k, {.group = {k.cores()}, .part = x.shape()});
-    WeightStream w(k, io.weights, stream, step.ring_slots);
+    Collective cores(k, {.algorithm = choose_in_order(k.cores(), x.dim(0) * rows * kLanes * 4),
+                         .group = {k.cores()},
+                         .part = x.shape()});
+    WeightStream w(k, io.weights, stream, ring_slots(stream));
     const Ref norms = copy_in(k, io.norms);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gridless/blocks/collectives/collective.h"
+#include "gridless/blocks/collectives/choose.h"
 #include "gridless/blocks/gated_attention.h"
 #include "gridless/blocks/head.h"
 #include "gridless/blocks/mlp.h"
@@ -93,8 +93,10 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
     const Ref x = activations(k, Elem::kF32, m.hidden, rows);   // the residual stream
     const Ref h = activations(k, Elem::kBf16, m.hidden, rows);  // what a matrix reads
     // Before any scope has ended (see the Llama step).
-    Collective cores(k, {.group = {k.cores()}, .part = x.shape()});
-    WeightStream w(k, io.weights, stream, step.ring_slots);
+    Collective cores(k, {.algorithm = choose_in_order(k.cores(), x.dim(0) * rows * kLanes * 4),
+                         .group = {k.cores()},
+                         .part = x.shape()});
+    WeightStream w(k, io.weights, stream, ring_slots(stream));
     const Ref norms = copy_in(k, io.norms), head_norms = copy_in(k, io.head_norms);
     const Ref conv = copy_in(k, io.conv), vectors = copy_in(k, io.vectors);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
