@@ -56,7 +56,8 @@ class Model {
   // bf16.
   virtual Result<Formats> native_formats(const weights::Checkpoint& checkpoint) const = 0;
   // An error where the cores do not divide what they must.
-  virtual Result<std::unique_ptr<ShardedModel>> on_cores(int cores, const StepShape& shape) const = 0;
+  virtual Result<std::unique_ptr<ShardedModel>> on_cores(int cores,
+                                                         const StepShape& shape) const = 0;
 
   // How many of the last tokens of a sequence a host may take back; none: any number. (A recurrent
   // state cannot be wound back further than its pending rows.)

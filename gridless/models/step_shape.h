@@ -23,11 +23,13 @@ struct StepShape {
   int64_t max_chunk_bytes = 4 << 20;
 };
 
-// Slots of the weight ring. While a core waits for its peers, or works through a layer's recurrence,
-// the stream must run on: the more is in flight, the longer it can. Beyond some MiB nothing is won.
-inline int ring_slots(const weights::StreamLayout& stream) {
-  constexpr int64_t kRingBytes = int64_t{36} << 20, kLeast = 3, kMost = 16;
-  return static_cast<int>(std::clamp(kRingBytes / (stream.chunk_rows * 512), kLeast, kMost));
+// Slots of the weight ring. While a core waits for its peers, or works through a layer's
+// recurrence, the stream must run on: the more is in flight, the longer it can. Activations of many
+// rows need the memory themselves.
+inline int ring_slots(const weights::StreamLayout& stream, int64_t rows) {
+  constexpr int64_t kFewRows = 8, kLeast = 3, kMost = 24;
+  const int64_t bytes = int64_t{rows <= kFewRows ? 44 : 20} << 20;
+  return static_cast<int>(std::clamp(bytes / (stream.chunk_rows * 512), kLeast, kMost));
 }
 
 }  // namespace gridless::models

@@ -16,14 +16,26 @@ constexpr int64_t kBytesPerRow = kLanes * 4;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
-// What one more chunk costs beside its bytes, in rows: a wait drains the MXU pipeline, so a few
-// large chunks beat many small ones of the same total.
-constexpr int64_t kChunkOverheadRows = 100;
+// Panels of a chunk: the code of a product is as long as its chunk is wide, and compilers take more
+// than in proportion.
+constexpr int64_t kMostPanels = 20;
 
 // One way to cut a matrix: panels per chunk and parts.
 struct Cut {
   int64_t panels, panels_per_chunk, parts, kp, used_rows, chunks;
 };
+
+// Time of the matrix units for a chunk, in rows of the stream that arrive meanwhile (512 bytes at
+// 3.05 TB/s). Both units take weights of 256 inputs by 256 outputs, 64 cycles each, whether these
+// are full or not; a wait drains them. (2.2 GHz; docs/time.md.)
+constexpr int64_t kMxuInputs = 256, kMxuPanels = 4, kTileRows = 172, kDrainRows = 650;
+
+// What a chunk costs, in rows: its bytes, and half of the time that the matrix units are busy with
+// it. (They work while the next chunks arrive, but not while the core waits for its peers.)
+int64_t chunk_cost(const Cut& c, int64_t chunk_rows) {
+  const int64_t tiles = ceil_div(c.kp, kMxuInputs) * ceil_div(c.panels_per_chunk, kMxuPanels);
+  return chunk_rows + (tiles * kTileRows + kDrainRows) / 2;
+}
 
 int64_t panels_of(const MatrixShape& m) { return ceil_div(m.n, kLanes) * (m.paired ? 2 : 1); }
 
@@ -36,12 +48,12 @@ std::vector<Cut> cuts(const MatrixShape& m, int64_t max_rows) {
     // Parts start at whole activation panels; otherwise the kernel would shift lanes for every
     // part.
     if (parts > 1 && kp % kLanes != 0) continue;
-    for (int64_t p = 1; p <= panels; ++p) {
+    for (int64_t p = 1; p <= std::min(panels, kMostPanels); ++p) {
       if (m.paired && p % 2 != 0) continue;
-      // A prime number of panels would leave one panel per chunk: up to 1/64 more of them, all
-      // zero, is the lesser evil.
+      // A prime number of panels would leave one panel per chunk: some more of them, all zero, may
+      // be the lesser evil.
       const int64_t padded = round_up(panels, p);
-      if ((padded - panels) * 64 > panels) continue;
+      if ((padded - panels) * 16 > panels) continue;
       const int64_t rows = p * (code_rows(m.format, kp) + scale_rows(m.format, kp));
       if (rows <= max_rows) out.push_back({padded, p, parts, kp, rows, padded / p * parts});
     }
@@ -60,16 +72,15 @@ std::vector<Cut> cuts(const MatrixShape& m, int64_t max_rows) {
   return out;
 }
 
-// The cut that needs the fewest chunks of `chunk_rows`; on ties the one that reads less, then fewer
-// parts (they accumulate less often).
+// The cheapest cut into chunks of `chunk_rows`; on ties the one that reads less, then fewer parts
+// (they accumulate less often).
 std::optional<Cut> best_cut(const std::vector<Cut>& options, int64_t chunk_rows) {
   std::optional<Cut> best;
+  const auto key = [&](const Cut& c) {
+    return std::tuple(c.chunks * chunk_cost(c, chunk_rows), c.used_rows * c.chunks, c.parts);
+  };
   for (const Cut& c : options) {
-    if (c.used_rows > chunk_rows) continue;
-    const auto key = [](const Cut& x) {
-      return std::tuple(x.chunks, x.used_rows * x.chunks, x.parts);
-    };
-    if (!best || key(c) < key(*best)) best = c;
+    if (c.used_rows <= chunk_rows && (!best || key(c) < key(*best))) best = c;
   }
   return best;
 }
@@ -155,17 +166,17 @@ StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& 
     }
     least = std::max(least, round_up(smallest, 8));
   }
-  // Least rows in all; among equals the bigger chunk (fewer copies).
-  int64_t best_rows = INT64_MAX, chunk_rows = least;
+  // Among equals the bigger chunk (fewer copies).
+  int64_t least_cost = INT64_MAX, chunk_rows = least;
   for (int64_t size : sizes) {
     if (size < least) continue;
-    int64_t chunks = 0;
+    int64_t cost = 0;
     for (size_t i = 0; i < all.size(); ++i) {
-      chunks += best_cut(options[i], size)->chunks * (i < layer.size() ? layers : 1);
+      const Cut c = *best_cut(options[i], size);
+      cost += c.chunks * chunk_cost(c, size) * (i < layer.size() ? layers : 1);
     }
-    const int64_t cost = chunks * (size + kChunkOverheadRows);
-    if (cost <= best_rows) {
-      best_rows = cost;
+    if (cost <= least_cost) {
+      least_cost = cost;
       chunk_rows = size;
     }
   }

@@ -60,7 +60,7 @@ std::expected<ir::Program, Diagnostics> llama_step(const LlamaConfig& m, const L
     Collective cores(k, {.algorithm = choose_in_order(k.cores(), x.dim(0) * rows * kLanes * 4),
                          .group = {k.cores()},
                          .part = x.shape()});
-    WeightStream w(k, io.weights, stream, ring_slots(stream));
+    WeightStream w(k, io.weights, stream, ring_slots(stream, rows));
     const Ref norms = copy_in(k, io.norms);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
 

@@ -96,7 +96,7 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
     Collective cores(k, {.algorithm = choose_in_order(k.cores(), x.dim(0) * rows * kLanes * 4),
                          .group = {k.cores()},
                          .part = x.shape()});
-    WeightStream w(k, io.weights, stream, ring_slots(stream));
+    WeightStream w(k, io.weights, stream, ring_slots(stream, rows));
     const Ref norms = copy_in(k, io.norms), head_norms = copy_in(k, io.head_norms);
     const Ref conv = copy_in(k, io.conv), vectors = copy_in(k, io.vectors);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
