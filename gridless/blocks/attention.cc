@@ -1,5 +1,6 @@
 #include "gridless/blocks/attention.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace gridless::blocks {
@@ -129,7 +130,9 @@ void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape&
               const Scalar place = i % (kPagesAhead + 1);
               k.copy(cache.at(rows.pages.get({slot, i})), ring.at(place), arrived.at(place));
             };
-            for (int i = 0; i < kPagesAhead; ++i) k.if_(pages > i, [&] { start(i); });
+            // A table of few pages cannot be asked for more, even behind a condition.
+            const int64_t first = std::min<int64_t>(kPagesAhead, rows.pages.dim(1));
+            for (int64_t i = 0; i < first; ++i) k.if_(pages > i, [&] { start(i); });
             // The queries of this row, each in the lanes of its own head: [G*H, width].
             std::vector<Vec> masked;
             for (int64_t g = 0; g < h.groups; ++g) {
