@@ -16,6 +16,11 @@ elseif(GRIDLESS_SANITIZE STREQUAL "thread")
   target_link_options(gridless_flags INTERFACE -fsanitize=thread)
 endif()
 
+# The fuzzer is guided by what inputs reach, in the rooms too.
+if(GRIDLESS_FUZZ)
+  target_compile_options(gridless_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 function(gridless_room name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/gridless/${name}/*.cc)

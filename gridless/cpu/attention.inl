@@ -6,7 +6,7 @@ inline constexpr int kQueries = 4;
 inline constexpr int kKeysAhead = 16;     // tokens
 inline constexpr int kLineElements = 32;  // bf16 elements of a cache line
 
-template <_mm_hint kHint>
+template <auto kHint>  // an enumerator of g++, a number of clang
 inline void prefetch(const uint16_t* p) {
   _mm_prefetch(reinterpret_cast<const char*>(p), kHint);
 }

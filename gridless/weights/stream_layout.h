@@ -62,8 +62,8 @@ struct StreamLayout {
       const;  // without the unused rows at the end of chunks: what a CPU step reads
 };
 
-// Chooses chunk size, panels per chunk and parts so that as little as possible of the chunks is
-// unused; a chunk is at most `max_chunk_bytes` (and never smaller than one panel of 32 inputs).
+// Chooses chunk size, panels per chunk and parts so that little of the chunks is unused and the
+// matrix units are kept full; a chunk is at most `max_chunk_bytes` (and never smaller than one panel of 32 inputs).
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,
                                 const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes);
 

@@ -1,5 +1,5 @@
 // Collectives: the exchanges of a group of cores, inside the kernel. One interface, five kinds,
-// three algorithms; docs/collectives.md has the messages, bytes, memory and semaphores of each.
+// four algorithms; docs/collectives.md has the messages, bytes, memory and semaphores of each.
 //
 //   Collective sums(k, {.kind = CollectiveKind::kAllReduce, .group = {k.cores()}, .part = shape});
 //   k.barrier_all();                         // once, before the first call on any core
