@@ -63,7 +63,8 @@ struct StreamLayout {
 };
 
 // Chooses chunk size, panels per chunk and parts so that little of the chunks is unused and the
-// matrix units are kept full; a chunk is at most `max_chunk_bytes` (and never smaller than one panel of 32 inputs).
+// matrix units are kept full; a chunk is at most `max_chunk_bytes` (and never smaller than one
+// panel of 32 inputs).
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,
                                 const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes);
 
