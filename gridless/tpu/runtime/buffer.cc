@@ -4,6 +4,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 namespace gridless::tpu {
 namespace {
@@ -45,6 +46,14 @@ struct Callback {
   }
 };
 
+// Of work that was given up. The plugin may still call back, so nothing of it is freed.
+void keep(const Callback* callback) {
+  static std::mutex mutex;
+  static auto& kept = *new std::vector<const Callback*>;
+  const std::lock_guard lock(mutex);
+  kept.push_back(callback);
+}
+
 }  // namespace
 
 Event& Event::operator=(Event&& o) noexcept {
@@ -72,8 +81,11 @@ Result<void> Event::wait(const Step& step) {
   args.argument = callback.get();
   Result<void> asked = checked(*connection_, Slot::kEventOnReady, args, step);
   if (asked) {
-    (void)callback.release();  // the callback frees itself
-    if (!outcome->wait_for(connection_->limit)) return std::unexpected(hang(*connection_, step));
+    const Callback* asked_for = callback.release();  // it frees itself
+    if (!outcome->wait_for(connection_->limit)) {
+      keep(asked_for);
+      return std::unexpected(hang(*connection_, step));
+    }
     if (outcome->error()) asked = std::unexpected(runtime_error(step, *outcome->error()));
   } else {
     // The memory that the work uses must not be freed before it is over.

@@ -17,7 +17,7 @@ inline constexpr int kMockAsynchronous = 100;  // in place of a slot: the work b
 
 extern "C" {
 // From now on call number `skip` (from 0) of the function in `slot` fails with `code`; code 0:
-// none, and what hung goes on.
+// none, and calls that hung fail.
 void MockInject(int slot, int code, int skip);
 // What the host did wrong since the last call: use after donation or destruction, double destroy,
 // a wrong device, a host buffer that is too small. "" when nothing.

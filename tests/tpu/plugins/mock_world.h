@@ -129,14 +129,14 @@ class World {
     skip_ = skip;
     wake_.notify_all();
   }
-  // The failure of a call of the function in `slot`. A call that hangs goes on when another
-  // failure, or none, is injected.
+  // The failure of a call of the function in `slot`. A call that hangs fails when another failure,
+  // or none, is injected: it makes nothing that nobody would know of.
   Error* injected(int slot) {
     std::unique_lock lock(mutex_);
     if (!hit(slot)) return nullptr;
     if (code_ == kMockHang) {
       wake_.wait(lock, [&] { return stop_ || code_ != kMockHang; });
-      return nullptr;
+      return new Error{"the call hung", 13};
     }
     return new Error{"injected", std::exchange(code_, 0)};
   }
