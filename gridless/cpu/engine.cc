@@ -284,9 +284,11 @@ class Engine::Impl {
       const uint64_t other = i.load();
       stuck = stuck && (other == seen || other == kDone);
     }
-    if (stuck) {
+    // The last core may have ended after this worker looked, and before it took note of events.
+    const bool over = unfinished_.load() == 0;
+    if (stuck && !over) {
       fail(deadlock());
-    } else {
+    } else if (!over) {
       parkers_[static_cast<size_t>(w)].wait_until([&] { return events_.load() != seen; });
     }
     idle_[static_cast<size_t>(w)].store(kBusy);

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -172,12 +174,18 @@ Error* executable_serialize(ExecutableSerializeArgs* args) {
 }  // namespace
 
 extern "C" const Api* GetPjrtApi() {
-  static Api api;
+  // One for each mode, written once and never freed: threads that hung may read it to the end.
+  static auto& mutex = *new std::mutex;
+  static auto& tables = *new std::map<std::string, Api>;
+  const std::lock_guard lock(mutex);
+  const auto [entry, fresh] = tables.try_emplace(mode());
+  Api& api = entry->second;
+  if (!fresh) return &api;
   api.struct_size = mode() == "small_table" ? 48 : sizeof(Api);
   if (mode() == "no_compile") api.struct_size = offsetof(Api, slots) + 89 * sizeof(void*);
   api.version.major = mode() == "major" ? 3 : 0;
   api.version.minor = 116;
-  const auto set = [](Slot slot, auto* function) {
+  const auto set = [&](Slot slot, auto* function) {
     api.slots[static_cast<int>(slot)] = reinterpret_cast<void*>(function);
   };
   set(Slot::kErrorDestroy, error_destroy);
