@@ -25,12 +25,17 @@ Vec columns(Ref x, int64_t start, int64_t width) {
   return slice(concat(parts, 1), {0, start - first * kLanes}, {rows, width});
 }
 
+Vec pad_lanes(Vec matrix, int64_t width) {
+  const int64_t rows = matrix.dim(0), have = matrix.dim(1);
+  if (have == width) return matrix;
+  return concat({matrix, zeros(*matrix.kernel(), matrix.elem(), {rows, width - have})}, 1);
+}
+
+Vec silu(Vec x) { return x / (exp(neg(x)) + 1.0); }
+
 void store_columns(Ref x, Vec matrix) {
   const int64_t rows = matrix.dim(0), width = matrix.dim(1), count = x.dim(0);
-  if (round_to_lanes(width) != width) {
-    matrix =
-        concat({matrix, zeros(*x.kernel(), x.elem(), {rows, round_to_lanes(width) - width})}, 1);
-  }
+  matrix = pad_lanes(matrix, round_to_lanes(width));
   for (int64_t p = 0; p < count; ++p) {
     const Vec panel = p * kLanes < matrix.dim(1) ? slice(matrix, {0, p * kLanes}, {rows, kLanes})
                                                  : zeros(*x.kernel(), x.elem(), {rows, kLanes});

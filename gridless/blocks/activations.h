@@ -23,6 +23,12 @@ Ref copy_in(Kernel& k, Ref from);
 // Columns [start, start + width) of panel-major `x` as a matrix [R, width].
 Vec columns(Ref x, int64_t start, int64_t width);
 
+// Matrix [R, n] with zero lanes behind it, [R, width].
+Vec pad_lanes(Vec matrix, int64_t width);
+
+// x / (1 + exp(-x)), f32.
+Vec silu(Vec x);
+
 // Stores matrix [R, width] to panel-major `x` from column 0; fills the last panel with zeros.
 void store_columns(Ref x, Vec matrix);
 

@@ -14,11 +14,6 @@ constexpr int kPagesAhead = 3;
 // Rows of a page that one read-modify-write covers: the packed tile of 16-bit elements.
 constexpr int64_t kTileRows = 16;
 
-Vec pad_lanes(Vec v, int64_t width) {
-  if (v.dim(1) == width) return v;
-  return concat({v, zeros(*v.kernel(), v.elem(), {v.dim(0), width - v.dim(1)})}, 1);
-}
-
 // Lanes of head j, of a half-split vector (queries, keys) or of a plain one (values, outputs).
 Vec lanes_of(Kernel& k, const HeadShape& h, int64_t j, bool half_split) {
   const Vec lane = iota(k, {1, h.padded()}, 1);

@@ -22,11 +22,6 @@ Vec head_scales(Vec lo, Vec hi, const HeadShape& h, double eps) {
   return out;
 }
 
-Vec padded(Vec v, int64_t width) {
-  if (v.dim(1) == width) return v;
-  return concat({v, zeros(*v.kernel(), v.elem(), {v.dim(0), width - v.dim(1)})}, 1);
-}
-
 }  // namespace
 
 void qkv_norm_rope(Ref y, Ref norms, const RopeTable& rope, const HeadShape& h, double eps,
@@ -35,7 +30,7 @@ void qkv_norm_rope(Ref y, Ref norms, const RopeTable& rope, const HeadShape& h, 
   const int64_t rows = y.dim(1), half = h.half();
   const auto body = [&] {
     const auto put = [&](int64_t i, Vec v) {
-      const Vec row = cast(padded(v, h.padded()), Elem::kBf16);
+      const Vec row = cast(pad_lanes(v, h.padded()), Elem::kBf16);
       qkv.store(reshape(row, {1, rows, h.padded()}), {i, 0, 0});
     };
     const Vec c = slice(rope.cos.load(), {0, 0}, {rows, half});

@@ -15,20 +15,12 @@ Vec column(Vec row) {
   return sum(where(diagonal, square, 0.0), 1);
 }
 
-Vec silu(Vec x) { return x / (exp(neg(x)) + 1.0); }
-
 // log(1 + exp(x)), without overflow.
 Vec softplus(Vec x) { return max(x, 0.0) + log1p(exp(neg(abs(x)))); }
 
-// A row [1, n] with zeros behind it.
-Vec padded(Vec row, int64_t width) {
-  if (row.dim(1) == width) return row;
-  return concat({row, zeros(*row.kernel(), Elem::kF32, {1, width - row.dim(1)})}, 1);
-}
-
 // Rows [1, n] one after another as panels [count, 1, 128], zeros behind them.
 Vec as_panels(const std::vector<Vec>& parts, int64_t count) {
-  const Vec row = padded(concat(parts, 1), count * kLanes);
+  const Vec row = pad_lanes(concat(parts, 1), count * kLanes);
   std::vector<Vec> all;
   for (int64_t p = 0; p < count; ++p) {
     all.push_back(reshape(slice(row, {0, p * kLanes}, {1, kLanes}), {1, 1, kLanes}));
@@ -177,7 +169,7 @@ class Recurrence {
   // Rows of a pending row: keys, then deltas, then decays.
   void remember(Scalar j) {
     const auto put = [&](int64_t at, Vec row) {
-      pending_.at(j).store(padded(row, kLanes), {at, 0});
+      pending_.at(j).store(pad_lanes(row, kLanes), {at, 0});
     };
     for (int64_t g = 0; g < d_.key_heads; ++g) {
       put(g, unit(d_.key_panels() * kLanes + g * d_.key_dim));

@@ -71,6 +71,14 @@ void topk_final(Ref values, Ref ids, Ref out_values, Ref out_ids) {
 
 }  // namespace
 
+HeadOutputs declare_head(Kernel& k, int64_t rows, int64_t panels) {
+  HeadOutputs out;
+  out.candidate_logits = k.output("candidate_logits", Elem::kF32, {rows, kLanes});
+  out.candidate_ids = k.output("candidate_ids", Elem::kI32, {rows, kLanes});
+  out.logits = k.output("logits", Elem::kF32, {panels, rows, kLanes});
+  return out;
+}
+
 void lm_head(Kernel& k, WeightStream& stream, const std::string& name, Ref x, int64_t vocabulary,
              int64_t candidates, const HeadOutputs& out) {
   const weights::MatrixLayout& m = stream.matrix(name);

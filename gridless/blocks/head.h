@@ -12,6 +12,9 @@ struct HeadOutputs {
   Ref candidate_ids;     // i32 HBM [R, 128]: their ids within this core's shard
 };
 
+// These results, `panels` of logits.
+HeadOutputs declare_head(Kernel& k, int64_t rows, int64_t panels);
+
 // Streams matrix `name` of the tail. `vocabulary`: true outputs of this core's shard; padding is
 // never a candidate. Equal logits: the smaller id first, so candidate 0 is the argmax.
 void lm_head(Kernel& k, WeightStream& stream, const std::string& name, Ref x, int64_t vocabulary,

@@ -8,9 +8,16 @@ void swiglu(Ref y, Ref out) {
   k.composite("swiglu", {y, out}, {{"panels", y.dim(0)}, {"rows", y.dim(1)}}, [&] {
     const Vec gate = y.load({0, 0, 0}, {half, y.dim(1), kLanes});
     const Vec up = y.load({half, 0, 0}, {half, y.dim(1), kLanes});
-    const Vec silu = gate / (exp(neg(gate)) + 1.0);
-    out.store(cast(silu * up, Elem::kBf16));
+    out.store(cast(silu(gate) * up, Elem::kBf16));
   });
+}
+
+Ref gated_mlp(WeightStream& w, const std::string& gate_up, const std::string& down, Ref x) {
+  const weights::MatrixLayout& m = w.matrix(gate_up);
+  const int64_t chunk = m.panels_per_chunk / 2;
+  const Ref inner = x.kernel()->vmem(Elem::kBf16, {m.panels / 2, x.dim(1), kLanes});
+  w.project_groups(gate_up, x, [&](Scalar g, Ref y) { swiglu(y, inner.rows(g * chunk, chunk)); });
+  return w.project(down, inner);
 }
 
 }  // namespace gridless::blocks

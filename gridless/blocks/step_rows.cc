@@ -2,6 +2,13 @@
 
 namespace gridless::blocks {
 
+StepRows declare_rows(Kernel& k, int64_t rows, int64_t slots, int64_t slot_pages) {
+  StepRows out{.count = rows};
+  out.table = k.input("rows", Elem::kI32, {kRowFields, rows}, Space::kSmem);
+  out.pages = k.input("pages", Elem::kI32, {slots, slot_pages}, Space::kSmem);
+  return out;
+}
+
 void embed(const StepRows& rows, Ref embedding, Ref x) {
   Kernel& k = *x.kernel();
   const int64_t n = x.dim(0), count = rows.count;

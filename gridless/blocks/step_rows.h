@@ -27,6 +27,9 @@ struct StepRows {
   Scalar active(Scalar r) const { return table.get({kRowActive, r}) != 0; }
 };
 
+// Operands `rows` and `pages`.
+StepRows declare_rows(Kernel& k, int64_t rows, int64_t slots, int64_t slot_pages);
+
 // x[:, r] = row `token(r)` of `embedding` (f32 [V, n, 128] in HBM), for all rows; x: f32 [n, R,
 // 128].
 void embed(const StepRows& rows, Ref embedding, Ref x);

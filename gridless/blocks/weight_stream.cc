@@ -59,6 +59,12 @@ void WeightStream::project(const std::string& name, Ref x, Ref y) {
   }
 }
 
+Ref WeightStream::project(const std::string& name, Ref x) {
+  const Ref y = k_.vmem(Elem::kF32, {matrix(name).panels, x.dim(1), kLanes});
+  project(name, x, y);
+  return y;
+}
+
 void WeightStream::project_groups(const std::string& name, Ref x,
                                   const std::function<void(Scalar, Ref)>& use) {
   const MatrixLayout& m = matrix(name);

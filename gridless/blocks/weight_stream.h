@@ -27,6 +27,8 @@ class WeightStream {
 
   // y = x W for matrix `name`: x bf16 panel-major, y f32 [panels of the matrix, R, 128].
   void project(const std::string& name, Ref x, Ref y);
+  // The same into a new buffer of the current scope.
+  Ref project(const std::string& name, Ref x);
 
   // The same group by group: `use(group, y)` gets f32 [panels_per_chunk, R, 128] of each.
   void project_groups(const std::string& name, Ref x,

@@ -12,3 +12,19 @@ struct DeltaStep {
   float decay, beta;
   float *d, *o;
 };
+
+// Its lane v, as the contract has it.
+inline void delta_lane(const DeltaStep& a, const DeltaDims& dims, int64_t v) {
+  float learnt = 0, o = 0;
+  for (int64_t i = 0; i < dims.key; ++i) {
+    learnt = learnt + a.from[i * dims.value + v] * a.decay * a.k[i];
+  }
+  const float d = (a.v[v] - learnt) * a.beta;
+  for (int64_t i = 0; i < dims.key; ++i) {
+    const float next = a.from[i * dims.value + v] * a.decay + a.k[i] * d;
+    if (a.to != nullptr) a.to[i * dims.value + v] = next;
+    o = o + next * a.q[i];
+  }
+  a.d[v] = d;
+  a.o[v] = o;
+}

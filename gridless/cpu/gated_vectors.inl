@@ -54,20 +54,7 @@ inline void delta_step(const DeltaStep& a, const DeltaDims& dims) {
   int64_t v = 0;
   for (; v + 4 * kWidth <= dims.value; v += 4 * kWidth) delta_lanes<4>(a, dims, v);
   for (; v + kWidth <= dims.value; v += kWidth) delta_lanes<1>(a, dims, v);
-  for (; v < dims.value; ++v) {
-    float learnt = 0, o = 0;
-    for (int64_t i = 0; i < dims.key; ++i) {
-      learnt = learnt + a.from[i * dims.value + v] * a.decay * a.k[i];
-    }
-    const float d = (a.v[v] - learnt) * a.beta;
-    for (int64_t i = 0; i < dims.key; ++i) {
-      const float next = a.from[i * dims.value + v] * a.decay + a.k[i] * d;
-      if (a.to != nullptr) a.to[i * dims.value + v] = next;
-      o = o + next * a.q[i];
-    }
-    a.d[v] = d;
-    a.o[v] = o;
-  }
+  for (; v < dims.value; ++v) delta_lane(a, dims, v);
 }
 
 inline uint16_t bf16_bits(float x) {

@@ -293,20 +293,7 @@ void delta_replay(float* s, const float* k, const float* d, float decay, const D
 }
 
 void delta_step(const DeltaStep& a, const DeltaDims& dims) {
-  for (int64_t v = 0; v < dims.value; ++v) {
-    float learnt = 0, o = 0;
-    for (int64_t i = 0; i < dims.key; ++i) {
-      learnt = learnt + a.from[i * dims.value + v] * a.decay * a.k[i];
-    }
-    const float d = (a.v[v] - learnt) * a.beta;
-    for (int64_t i = 0; i < dims.key; ++i) {
-      const float next = a.from[i * dims.value + v] * a.decay + a.k[i] * d;
-      if (a.to != nullptr) a.to[i * dims.value + v] = next;
-      o = o + next * a.q[i];
-    }
-    a.d[v] = d;
-    a.o[v] = o;
-  }
+  for (int64_t v = 0; v < dims.value; ++v) delta_lane(a, dims, v);
 }
 
 uint16_t bf16_bits(float x) { return to_bf16(x).bits; }

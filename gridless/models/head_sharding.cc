@@ -1,10 +1,8 @@
 #include "gridless/models/head_sharding.h"
 
-namespace gridless::models {
+#include "gridless/base/integers.h"
 
-namespace {
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-}  // namespace
+namespace gridless::models {
 
 HeadSharding shard_heads(int64_t kv_heads, int64_t group, int64_t head_dim, int cores) {
   HeadSharding s{.kv_heads_total = kv_heads, .group_total = group};

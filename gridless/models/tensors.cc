@@ -8,6 +8,8 @@
 namespace gridless::models {
 
 using weights::Format;
+using weights::MatrixPlan;
+using weights::RowSource;
 using weights::TensorView;
 
 Result<void> check_shape(const weights::Checkpoint& c, const std::string& name,
@@ -44,6 +46,43 @@ Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, in
     for (int64_t i = 0; i < width; ++i) row[i] += added;
   }
   return {};
+}
+
+std::vector<RowSource> rows_of(const TensorView* t, int64_t first, int64_t count) {
+  std::vector<RowSource> rows;
+  for (int64_t i = 0; i < count; ++i) rows.push_back({t, first + i});
+  return rows;
+}
+
+MatrixPlan plan_rows(const TensorView* t, int64_t first, int64_t count) {
+  return {.rows = rows_of(t, first, count), .columns = {{0, t->row_elements()}}};
+}
+
+MatrixPlan plan_from_heads(const TensorView* t, const std::vector<std::vector<int64_t>>& groups,
+                           int64_t head_dim) {
+  MatrixPlan plan{.rows = rows_of(t, 0, t->rows())};
+  for (const std::vector<int64_t>& group : groups)
+    for (const int64_t head : group) {
+      plan.columns.push_back({head < 0 ? -1 : head * head_dim, head_dim});
+    }
+  return plan;
+}
+
+InnerShare inner_share(int core, int64_t of_core, int64_t total) {
+  const int64_t first = std::min(core * of_core, total);
+  return {first, std::min(of_core, total - first)};
+}
+
+MatrixPlan plan_gate_up(const TensorView* gate, const TensorView* up, InnerShare share) {
+  MatrixPlan plan = plan_rows(gate, share.first, share.count);
+  plan.second_rows = rows_of(up, share.first, share.count);
+  return plan;
+}
+
+MatrixPlan plan_down(const TensorView* t, InnerShare share) {
+  MatrixPlan plan{.rows = rows_of(t, 0, t->rows())};
+  if (share.count > 0) plan.columns = {{share.first, share.count}};
+  return plan;
 }
 
 }  // namespace gridless::models

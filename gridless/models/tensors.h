@@ -23,6 +23,23 @@ weights::Format native_format(const weights::TensorView& t);
 Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, int64_t rows,
                        std::span<float> out, float added = 0);
 
+// Outputs [first, first + count) of a tensor.
+std::vector<weights::RowSource> rows_of(const weights::TensorView* t, int64_t first, int64_t count);
+// The same as a matrix, of all inputs.
+weights::MatrixPlan plan_rows(const weights::TensorView* t, int64_t first, int64_t count);
+// All outputs of a projection from heads: the inputs of each head in turn, zeros for head -1.
+weights::MatrixPlan plan_from_heads(const weights::TensorView* t,
+                                    const std::vector<std::vector<int64_t>>& groups,
+                                    int64_t head_dim);
+// A core's part of an MLP: inner channels [first, first + count), the rest of its width is zero.
+struct InnerShare {
+  int64_t first, count;
+};
+InnerShare inner_share(int core, int64_t of_core, int64_t total);
+weights::MatrixPlan plan_gate_up(const weights::TensorView* gate, const weights::TensorView* up,
+                                 InnerShare share);
+weights::MatrixPlan plan_down(const weights::TensorView* t, InnerShare share);
+
 inline std::span<float> as_floats(std::span<std::byte> bytes) {
   return {reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float)};
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gridless/base/integers.h"
 #include "gridless/chips/tpu7x.h"
 #include "gridless/ir/type.h"
 
@@ -13,8 +14,6 @@ struct Registers {
   int64_t outer = 1, rows = 1, cols = 1;  // registers in each direction
   int64_t count() const { return outer * rows * cols; }
 };
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Rows of a register: 8 for 32 bits, 16 for bf16. A mask (i1) lies as the vectors it was made from.
 inline int64_t register_rows(ir::Elem e) {

@@ -6,15 +6,13 @@
 #include <tuple>
 
 #include "gridless/base/check.h"
+#include "gridless/base/integers.h"
 
 namespace gridless::weights {
 namespace {
 
 constexpr int64_t kLanes = 128;
 constexpr int64_t kBytesPerRow = kLanes * 4;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Panels of a chunk: the code of a product is as long as its chunk is wide, and compilers take more
 // than in proportion.

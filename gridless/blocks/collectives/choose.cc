@@ -1,5 +1,7 @@
 #include "gridless/blocks/collectives/choose.h"
 
+#include <functional>
+#include <numeric>
 #include <span>
 
 namespace gridless::blocks {
@@ -42,6 +44,12 @@ Algorithm choose(CollectiveKind kind, int cores, int64_t part_bytes) {
 
 Algorithm choose_in_order(int cores, int64_t part_bytes) {
   return look_up(kInOrder, CollectiveKind::kAllReduce, cores, part_bytes);
+}
+
+Collective sums_in_order(Kernel& k, const Shape& part) {
+  const int64_t bytes = std::accumulate(part.begin(), part.end(), int64_t{4}, std::multiplies());
+  return Collective(
+      k, {.algorithm = choose_in_order(k.cores(), bytes), .group = {k.cores()}, .part = part});
 }
 
 }  // namespace gridless::blocks

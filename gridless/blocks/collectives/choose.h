@@ -17,5 +17,7 @@ Algorithm choose(CollectiveKind kind, int cores, int64_t part_bytes);
 // Of the all-reduces that add in one order, so that the size of a message does not change the bits:
 // the direct and the scattered one.
 Algorithm choose_in_order(int cores, int64_t part_bytes);
+// An all-reduce of f32 parts over all cores of the kernel, by that one.
+Collective sums_in_order(Kernel& k, const Shape& part);
 
 }  // namespace gridless::blocks

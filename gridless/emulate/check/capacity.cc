@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "gridless/base/integers.h"
 #include "gridless/chips/tpu7x.h"
 #include "gridless/emulate/codec.h"
 
 namespace gridless::emulate {
 namespace {
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 int64_t padded_bytes(Type type) {
   Shape shape = type.shape();

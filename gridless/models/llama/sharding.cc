@@ -1,11 +1,7 @@
+#include "gridless/base/integers.h"
 #include "gridless/models/llama/step.h"
 
 namespace gridless::models {
-
-namespace {
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-}  // namespace
 
 Result<LlamaSharding> shard_llama(const LlamaConfig& config, int cores) {
   if (cores < 1 || cores > 128) return input_error("{} cores: use 1 to 128", cores);

@@ -75,45 +75,23 @@ class Planner {
 
   Result<MatrixPlan> o(int64_t layer) const {
     TRY(const TensorView* o, c_.require(in_layer(layer, "self_attn.o_proj")));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < m_.hidden; ++i) plan.rows.push_back({o, i});
-    for (const std::vector<int64_t>& group : heads_.q) {
-      for (int64_t head : group)
-        plan.columns.push_back({head < 0 ? -1 : head * m_.head_dim, m_.head_dim});
-    }
-    return plan;
+    return plan_from_heads(o, heads_.q, m_.head_dim);
   }
-
-  // Inner channels of this core: [first, first + count), the rest of its width is zero.
-  int64_t inner_first() const { return std::min<int64_t>(core_ * s_.ffn, m_.ffn); }
-  int64_t inner_count() const { return std::min(s_.ffn, m_.ffn - inner_first()); }
 
   Result<MatrixPlan> gate_up(int64_t layer) const {
     TRY(const TensorView* gate, c_.require(in_layer(layer, "mlp.gate_proj")));
     TRY(const TensorView* up, c_.require(in_layer(layer, "mlp.up_proj")));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < inner_count(); ++i) {
-      plan.rows.push_back({gate, inner_first() + i});
-      plan.second_rows.push_back({up, inner_first() + i});
-    }
-    plan.columns = {{0, m_.hidden}};
-    return plan;
+    return plan_gate_up(gate, up, inner_share(core_, s_.ffn, m_.ffn));
   }
 
   Result<MatrixPlan> down(int64_t layer) const {
     TRY(const TensorView* t, c_.require(in_layer(layer, "mlp.down_proj")));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < m_.hidden; ++i) plan.rows.push_back({t, i});
-    if (inner_count() > 0) plan.columns = {{inner_first(), inner_count()}};
-    return plan;
+    return plan_down(t, inner_share(core_, s_.ffn, m_.ffn));
   }
 
   Result<MatrixPlan> head() const {
     TRY(const TensorView* t, c_.require(head_name(c_, m_)));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < s_.vocab; ++i) plan.rows.push_back({t, core_ * s_.vocab + i});
-    plan.columns = {{0, m_.hidden}};
-    return plan;
+    return plan_rows(t, core_ * s_.vocab, s_.vocab);
   }
 
   const Checkpoint& c_;

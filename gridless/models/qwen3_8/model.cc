@@ -77,8 +77,8 @@ class Qwen38 : public Model {
   Result<void> check_tensors(const weights::Checkpoint& c) const override {
     return models::check_tensors(c, config_);
   }
-  Result<Formats> native_formats(const weights::Checkpoint& c) const override {
-    return models::native_formats(c, config_);
+  Result<Formats> native_formats(const weights::Checkpoint&) const override {
+    return Formats{};  // checkpoints of this family hold bf16 and f32
   }
   Result<std::unique_ptr<ShardedModel>> on_cores(int cores, const StepShape& shape) const override {
     TRY(Qwen38Sharding sharding, shard_qwen38(config_, cores));

@@ -1,13 +1,11 @@
 #include <fmt/format.h>
 
+#include "gridless/base/integers.h"
 #include "gridless/models/qwen3_8/step.h"
 
 namespace gridless::models {
 
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 Result<blocks::DeltaShape> shard_delta(const Qwen38Config& m, int cores) {
   blocks::DeltaShape d{.key_dim = m.key_dim, .value_dim = m.value_dim, .eps = m.rms_eps};

@@ -53,9 +53,7 @@ Operands declare(Kernel& k, const Qwen38Config& m, const Qwen38Sharding& s, cons
   const int64_t n = panels(m.hidden), linear = linear_layers(m), full = full_layers(m);
   const HeadShape& h = s.attention.shape;
   Operands io;
-  io.rows.count = step.rows;
-  io.rows.table = k.input("rows", Elem::kI32, {kRowFields, step.rows}, Space::kSmem);
-  io.rows.pages = k.input("pages", Elem::kI32, {step.slots, step.slot_pages}, Space::kSmem);
+  io.rows = declare_rows(k, step.rows, step.slots, step.slot_pages);
   io.keep = k.input("keep", Elem::kI32, {step.slots}, Space::kSmem);
   io.embedding = k.input("embedding", Elem::kF32, {m.vocab, n, kLanes});
   io.norms = k.input("norms", Elem::kF32, {2 * m.layers + 1, n, kLanes});
@@ -71,9 +69,7 @@ Operands declare(Kernel& k, const Qwen38Config& m, const Qwen38Sharding& s, cons
   io.matrix = state("delta_matrix", delta_matrix_shape(s.delta));
   io.columns = state("delta_columns", delta_columns_shape(s.delta));
   io.pending = state("delta_pending", delta_pending_shape(s.delta));
-  io.out.candidate_logits = k.output("candidate_logits", Elem::kF32, {step.rows, kLanes});
-  io.out.candidate_ids = k.output("candidate_ids", Elem::kI32, {step.rows, kLanes});
-  io.out.logits = k.output("logits", Elem::kF32, {stream.tail[0].panels, step.rows, kLanes});
+  io.out = declare_head(k, step.rows, stream.tail[0].panels);
   return io;
 }
 
@@ -93,9 +89,7 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
     const Ref x = activations(k, Elem::kF32, m.hidden, rows);   // the residual stream
     const Ref h = activations(k, Elem::kBf16, m.hidden, rows);  // what a matrix reads
     // Before any scope has ended (see the Llama step).
-    Collective cores(k, {.algorithm = choose_in_order(k.cores(), x.dim(0) * rows * kLanes * 4),
-                         .group = {k.cores()},
-                         .part = x.shape()});
+    Collective cores = sums_in_order(k, x.shape());
     WeightStream w(k, io.weights, stream, ring_slots(stream, rows));
     const Ref norms = copy_in(k, io.norms), head_norms = copy_in(k, io.head_norms);
     const Ref conv = copy_in(k, io.conv), vectors = copy_in(k, io.vectors);
@@ -106,11 +100,7 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
     k.loop(0, m.periods(), [&](Scalar p) {
       for (const LayerRun& run : layer_runs(m)) {
         const auto named = [&](const char* name) { return fmt::format("{}.{}", run.first, name); };
-        const auto project = [&](const char* name, Ref in) {
-          const Ref y = k.vmem(Elem::kF32, {w.matrix(named(name)).panels, rows, kLanes});
-          w.project(named(name), in, y);
-          return y;
-        };
+        const auto project = [&](const char* name, Ref in) { return w.project(named(name), in); };
         // The output of full attention layer f, or of linear attention layer f.
         const auto attention = [&](Scalar f) {
           const Ref qkv = k.vmem(Elem::kBf16, {heads.groups + 2, rows, heads.padded()});
@@ -135,14 +125,9 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
             w.enter_layer(p, i * chunks_of_layer(stream, run.first));
             rms_norm(x, norms.at(layer * 2), h, m.hidden, m.rms_eps);
             cores.add_sum(0, run.full ? attention(f) : linear_attention(f), x);
-            // MLP: the gated product is taken chunk by chunk, as gate and up stream by together.
+            // MLP.
             rms_norm(x, norms.at(layer * 2 + 1), h, m.hidden, m.rms_eps);
-            const weights::MatrixLayout& gate_up = w.matrix(named("gate_up"));
-            const int64_t chunk = gate_up.panels_per_chunk / 2;
-            const Ref inner = k.vmem(Elem::kBf16, {gate_up.panels / 2, rows, kLanes});
-            w.project_groups(named("gate_up"), h,
-                             [&](Scalar g, Ref y) { swiglu(y, inner.rows(g * chunk, chunk)); });
-            cores.add_sum(1, project("down", inner), x);
+            cores.add_sum(1, gated_mlp(w, named("gate_up"), named("down"), h), x);
           });
         });
       }

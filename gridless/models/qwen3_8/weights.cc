@@ -94,9 +94,10 @@ class Planner {
   }
 
   Result<MatrixPlan> out(int64_t layer) const {
-    TRY(MatrixPlan plan, all_outputs(layer, "linear_attn.out_proj.weight"));
-    plan.columns = {{first_value_head() * m_.value_dim, d_.value_heads * m_.value_dim}};
-    return plan;
+    TRY(const TensorView* t, tensor(layer, "linear_attn.out_proj.weight"));
+    return MatrixPlan{
+        .rows = rows_of(t, 0, t->rows()),
+        .columns = {{first_value_head() * m_.value_dim, d_.value_heads * m_.value_dim}}};
   }
 
   // Queries by groups and the key, half-split with the turned dimensions first; the value.
@@ -140,49 +141,24 @@ class Planner {
   }
 
   Result<MatrixPlan> o(int64_t layer) const {
-    TRY(MatrixPlan plan, all_outputs(layer, "self_attn.o_proj.weight"));
-    for (const auto& group : heads_.q)
-      for (const int64_t head : group) {
-        plan.columns.push_back({head < 0 ? -1 : head * m_.head_dim, m_.head_dim});
-      }
-    return plan;
+    TRY(const TensorView* t, tensor(layer, "self_attn.o_proj.weight"));
+    return plan_from_heads(t, heads_.q, m_.head_dim);
   }
-
-  // Inner channels of this core: the rest of its width is zero.
-  int64_t inner_first() const { return std::min<int64_t>(core_ * s_.ffn, m_.ffn); }
-  int64_t inner_count() const { return std::min(s_.ffn, m_.ffn - inner_first()); }
 
   Result<MatrixPlan> gate_up(int64_t layer) const {
     TRY(const TensorView* gate, tensor(layer, "mlp.gate_proj.weight"));
     TRY(const TensorView* up, tensor(layer, "mlp.up_proj.weight"));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < inner_count(); ++i) {
-      plan.rows.push_back({gate, inner_first() + i});
-      plan.second_rows.push_back({up, inner_first() + i});
-    }
-    plan.columns = {{0, m_.hidden}};
-    return plan;
+    return plan_gate_up(gate, up, inner_share(core_, s_.ffn, m_.ffn));
   }
 
   Result<MatrixPlan> down(int64_t layer) const {
-    TRY(MatrixPlan plan, all_outputs(layer, "mlp.down_proj.weight"));
-    if (inner_count() > 0) plan.columns = {{inner_first(), inner_count()}};
-    return plan;
-  }
-
-  Result<MatrixPlan> all_outputs(int64_t layer, std::string_view name) const {
-    TRY(const TensorView* t, tensor(layer, name));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < m_.hidden; ++i) plan.rows.push_back({t, i});
-    return plan;
+    TRY(const TensorView* t, tensor(layer, "mlp.down_proj.weight"));
+    return plan_down(t, inner_share(core_, s_.ffn, m_.ffn));
   }
 
   Result<MatrixPlan> head() const {
     TRY(const TensorView* t, c_.require(head_name(c_, m_)));
-    MatrixPlan plan;
-    for (int64_t i = 0; i < s_.vocab; ++i) plan.rows.push_back({t, core_ * s_.vocab + i});
-    plan.columns = {{0, m_.hidden}};
-    return plan;
+    return plan_rows(t, core_ * s_.vocab, s_.vocab);
   }
 
   const Checkpoint& c_;
@@ -348,10 +324,6 @@ Result<void> check_tensors(const Checkpoint& c, const Qwen38Config& m) {
     TRY_VOID(check_shape(c, root ? t.name : prefix_of(c) + t.name, std::move(t.shape)));
   }
   return {};
-}
-
-Result<Formats> native_formats(const Checkpoint&, const Qwen38Config&) {
-  return Formats{};  // checkpoints of this family hold bf16 and f32
 }
 
 Result<void> fill_operand(const Checkpoint& c, const Qwen38Config& m, const Qwen38Sharding& s,

@@ -16,7 +16,6 @@ struct ExpectedTensor {
 std::vector<ExpectedTensor> expected_tensors(const Qwen38Config& config);
 
 Result<void> check_tensors(const weights::Checkpoint& checkpoint, const Qwen38Config& config);
-Result<Formats> native_formats(const weights::Checkpoint& checkpoint, const Qwen38Config& config);
 
 // Writes the constant `operand` of a core.
 Result<void> fill_operand(const weights::Checkpoint& checkpoint, const Qwen38Config& config,
