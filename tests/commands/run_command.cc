@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <utility>
 
 #include "gridless/base/check.h"
 
@@ -45,10 +46,14 @@ class Scratch {
 }  // namespace
 
 Outcome run_command(const std::vector<std::string>& arguments, const RunOptions& options) {
-  Scratch in, out, err;
-  in.fill(options.input);
   std::vector<std::string> words = {GRIDLESS_COMMAND};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_program(std::move(words), options);
+}
+
+Outcome run_program(std::vector<std::string> words, const RunOptions& options) {
+  Scratch in, out, err;
+  in.fill(options.input);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);

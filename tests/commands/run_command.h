@@ -21,6 +21,9 @@ struct RunOptions {
 // `arguments` go to the command as they are; no shell is involved.
 Outcome run_command(const std::vector<std::string>& arguments, const RunOptions& options = {});
 
+// Any program: words[0] is its path.
+Outcome run_program(std::vector<std::string> words, const RunOptions& options = {});
+
 // The subcommands that `gridless --help` lists.
 std::vector<std::string> subcommands();
 
