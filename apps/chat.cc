@@ -183,6 +183,7 @@ void add_chat(CLI::App& app, int& exit_code) {
   command->add_option("--max-tokens", a->generate.max_tokens, "Tokens of one answer at most")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
   add_sampler_options(command, a->generate.sampler);
+  add_steps_option(command, a->generate);
   add_draft_options(command, a->draft, a->generate);
   set_examples(command, {"gridless chat smollm2", "gridless chat model.gguf --temperature 0.7"});
   command->callback([a, &exit_code] {

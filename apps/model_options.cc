@@ -65,6 +65,15 @@ void add_sampler_options(CLI::App* command, decode::SamplerOptions& o) {
   command->add_option("--seed", o.seed, "Of the random draws: the same seed, the same answer");
 }
 
+void add_steps_option(CLI::App* command, decode::GenerateOptions& o) {
+  command
+      ->add_option("--steps-per-call", o.steps_per_call,
+                   "Launches that are enqueued at once; each takes its token from the one before "
+                   "without the host. Greedy answers without a draft only; tokens come by so many, "
+                   "and an end is noticed after them")
+      ->check(CLI::Range(int64_t{1}, int64_t{1024}));
+}
+
 void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOptions& o) {
   CLI::Option* draft =
       command->add_option("--draft", name,

@@ -32,6 +32,8 @@ struct ModelOptions {
 void add_model_options(CLI::App* command, ModelOptions& options);
 void add_sampler_options(CLI::App* command, decode::SamplerOptions& options);
 
+// --steps-per-call into `options`.
+void add_steps_option(CLI::App* command, decode::GenerateOptions& options);
 // --draft into `name`, --draft-tokens into `options`.
 void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOptions& options);
 // Null where no name is given.

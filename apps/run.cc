@@ -134,6 +134,7 @@ void add_run(CLI::App& app, int& exit_code) {
       ->expected(1)
       ->take_all();
   command->add_flag("--ignore-eos", a->generate.ignore_eos, "Go on after an end-of-text token");
+  add_steps_option(command, a->generate);
   add_draft_options(command, a->draft, a->generate);
   command->add_flag("--json", a->json,
                     "Print {\"tokens\", \"text\", \"finish_reason\", \"ttft_ms\", ...} at the end");

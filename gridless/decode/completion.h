@@ -27,7 +27,11 @@ struct GenerateOptions {
   // Called after every token, in this order. A piece of text is valid UTF-8 and will not change.
   std::function<void(int32_t)> on_token;
   std::function<void(std::string_view)> on_text;
-  // Looked at before every launch: true ends the generation, which is then kCancelled.
+  // Launches of one call: the tokens in between go from launch to launch on the devices, and the
+  // host sees them afterwards. So several tokens come at once, and those after an end are computed
+  // for nothing. At least 1; only greedy answers without a draft are made by more than 1.
+  int64_t steps_per_call = 1;
+  // Looked at before every call: true ends the generation, which is then kCancelled.
   const std::atomic<bool>* cancel = nullptr;
   // Guesses that are verified several per launch; null: one token per launch. The tokens are the
   // same either way, sampled ones too.
@@ -58,6 +62,8 @@ class Completion {
   std::optional<FinishReason> finish() const { return finish_; }
 
   const std::vector<int32_t>& tokens() const { return tokens_; }
+  // Every token is the likeliest one.
+  bool is_greedy() const { return sampler_.is_argmax(); }
   // How many more tokens max_tokens allows.
   int64_t room() const { return options_.max_tokens - std::ssize(tokens_); }
   // The text as far as it is certain, and after the end all of it, the held-back rest included.

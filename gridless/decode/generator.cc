@@ -49,6 +49,8 @@ Result<void> Generator::check(std::span<const int32_t> prompt,
     return input_error("{} tokens to generate: give at least 1", options.max_tokens);
   if (options.draft_tokens < 1)
     return input_error("{} draft tokens per launch: give at least 1", options.draft_tokens);
+  if (options.steps_per_call < 1)
+    return input_error("{} steps per call: give at least 1", options.steps_per_call);
   TRY_VOID(check_prompt(prompt, limits_.vocab));
   if (std::ssize(prompt) > limits_.context) {
     return input_error(
@@ -138,6 +140,29 @@ Result<void> Generator::round(const GenerateOptions& options, Completion& comple
   return options.draft->append(std::span(completion.tokens()).subspan(before));
 }
 
+int64_t Generator::call_length(const GenerateOptions& options, const Completion& completion) const {
+  if (options.draft != nullptr || !completion.is_greedy()) return 1;
+  return std::min({options.steps_per_call, completion.room(), limits_.context - std::ssize(held_)});
+}
+
+Result<void> Generator::steps(int64_t count, Completion& completion, Generation& out) {
+  const Row first = {.token = completion.tokens().back(),
+                     .slot = 0,
+                     .position = static_cast<int32_t>(held_.size())};
+  TRY_VOID(model_.chain(first, count));
+  for (int64_t n = 0; n < count; ++n) {
+    ++out.steps;
+    out.bytes_per_step += static_cast<double>(model_.bytes_per_step(first.position + n));
+  }
+  for (int64_t n = 0; n < count && !completion.finish(); ++n) {
+    held_.push_back(completion.tokens().back());
+    TRY_VOID(completion.take(model_, n, std::ssize(held_)));
+  }
+  // What was computed beyond the end is forgotten; a recurrent state may have to start again.
+  held_.resize(static_cast<size_t>(model_.truncate(0, std::ssize(held_))));
+  return {};
+}
+
 Result<Generation> Generator::generate(std::span<const int32_t> prompt,
                                        const GenerateOptions& options) {
   const Clock::time_point start = Clock::now();
@@ -158,6 +183,8 @@ Result<Generation> Generator::generate(std::span<const int32_t> prompt,
   while (!completion.finish()) {
     if (is_set(options.cancel)) {
       completion.cancel();
+    } else if (const int64_t count = call_length(options, completion); count > 1) {
+      TRY_VOID(steps(count, completion, out));
     } else {
       TRY_VOID(round(options, completion, out));
     }

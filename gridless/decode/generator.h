@@ -1,7 +1,8 @@
 // Generator: prompts to completions on a model, one sequence at a time.
 //
 // The prompt goes in by chunks of consecutive positions (the largest power of two that fits, up to
-// the model's max_rows), then one launch per token; with a draft one launch verifies several tokens
+// the model's max_rows), then one launch per token, several of them per call where that is asked
+// for; with a draft one launch verifies several tokens
 // (docs/speculation.md). What the caches hold is remembered: a prompt that begins as the last one
 // and its answer did, as the next turn of a conversation does, is only computed from where it
 // differs.
@@ -68,6 +69,10 @@ class Generator {
                        Completion& completion);
   // The last token and as many drafts as are worth it in one launch; takes what it yields.
   Result<void> round(const GenerateOptions& options, Completion& completion, Generation& out);
+  // Several launches in one call: of the last token, then of what each predicts.
+  Result<void> steps(int64_t count, Completion& completion, Generation& out);
+  // Launches of the next call.
+  int64_t call_length(const GenerateOptions& options, const Completion& completion) const;
   Result<std::vector<int32_t>> drafts(const GenerateOptions& options,
                                       const Completion& completion) const;
   // One launch of tokens at the positions after what the caches are known to hold. `ahead`: nobody

@@ -11,6 +11,7 @@
 #include "gridless/base/check.h"
 #include "gridless/blocks/step_rows.h"
 #include "gridless/decode/huge_memory.h"
+#include "gridless/decode/slot_table.h"
 #include "gridless/decode/step_engine.h"
 
 namespace gridless::decode {
@@ -67,12 +68,7 @@ class StepRunner::Impl {
     if (options.format) shape.formats = {*options.format, *options.format};
     if (on_tpu()) TRY_VOID(take_programs());
     TRY(model, m.on_cores(options.cores, shape));
-    const auto slots = static_cast<size_t>(shape.slots);
-    pages.assign(slots * static_cast<size_t>(shape.slot_pages), 0);
-    keep.assign(slots, 0);
-    held.assign(slots, 0);
-    pages_of.resize(slots);
-    for (int64_t p = shape.pages; p > 0; --p) free_pages.push_back(static_cast<int32_t>(p - 1));
+    slots.emplace(shape.slots, shape.slot_pages, rows_taken_back);
     if (on_tpu()) return {};  // launches need memory on the devices first
     TRY(Launch * first, launch_for(1));
     last = first;
@@ -149,7 +145,7 @@ class StepRunner::Impl {
       case EngineKind::kEmulate:
         return emulated_step(l.program, l.memory);
       case EngineKind::kTpu:
-        return tpu->step(l.rows, l.program.call, l.memory, source, upload_progress);
+        return tpu->step(l.rows, vocab, l.program.call, l.memory, source, upload_progress);
     }
     return input_error("no such engine");
   }
@@ -182,9 +178,9 @@ class StepRunner::Impl {
       if (a.name == "rows") {
         out.operands.push_back(std::as_bytes(std::span(l.table)));
       } else if (a.name == "pages") {
-        out.operands.push_back(std::as_bytes(std::span(pages)));
+        out.operands.push_back(slots->pages());
       } else if (a.name == "keep") {
-        out.operands.push_back(std::as_bytes(std::span(keep)));
+        out.operands.push_back(slots->keep());
       } else if (on_tpu()) {
         out.operands.emplace_back();
       } else {
@@ -216,73 +212,6 @@ class StepRunner::Impl {
     return out;
   }
 
-  Result<void> provide_pages(const Row& row) {
-    std::vector<int32_t>& mine = pages_of[static_cast<size_t>(row.slot)];
-    const int64_t page = row.position / kPageTokens;
-    if (row.position < 0 || page >= shape.slot_pages) {
-      return input_error("position {} is beyond the context of {} tokens", row.position,
-                         shape.slot_pages * kPageTokens);
-    }
-    while (static_cast<int64_t>(mine.size()) <= page) {
-      GRIDLESS_CHECK(!free_pages.empty());
-      const int32_t fresh = free_pages.back();
-      free_pages.pop_back();
-      pages[static_cast<size_t>(row.slot * shape.slot_pages + static_cast<int64_t>(mine.size()))] =
-          fresh;
-      mine.push_back(fresh);
-    }
-    return {};
-  }
-
-  // Takes the slots of recurrent models back to where their rows begin, and counts these in.
-  Result<void> continue_slots(std::span<const Row> rows) {
-    std::vector<int32_t> seen;
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const Row& row = rows[r];
-      if (r > 0 && row.slot == rows[r - 1].slot) {
-        if (row.position != rows[r - 1].position + 1) {
-          return input_error("row {}: position {} after {} in slot {}", r, row.position,
-                             rows[r - 1].position, row.slot);
-        }
-        continue;
-      }
-      if (std::ranges::find(seen, row.slot) != seen.end()) {
-        return input_error("row {}: the rows of slot {} do not stand together", r, row.slot);
-      }
-      seen.push_back(row.slot);
-      const int64_t at = held[static_cast<size_t>(row.slot)];
-      if (row.position > at || take_back(row.slot, row.position) != row.position) {
-        return input_error(
-            "row {}: position {} of slot {}, which holds {} tokens of a recurrent model: go on, go "
-            "back at most {}, or start again at 0",
-            r, row.position, row.slot, at, *rows_taken_back);
-      }
-    }
-    return {};
-  }
-
-  int64_t take_back(int64_t slot, int64_t position) {
-    int64_t& at = held[static_cast<size_t>(slot)];
-    int32_t& kept = keep[static_cast<size_t>(slot)];
-    if (position >= at) return at;
-    const bool possible = at - position <= kept;
-    kept -= possible ? static_cast<int32_t>(at - position) : kept;
-    return at = possible ? position : 0;
-  }
-
-  void count_rows(std::span<const Row> rows) {
-    if (!rows_taken_back) return;
-    for (size_t r = 0; r < rows.size();) {
-      size_t end = r;
-      while (end < rows.size() && rows[end].slot == rows[r].slot) ++end;
-      const auto slot = static_cast<size_t>(rows[r].slot);
-      held[slot] = rows[end - 1].position + 1;
-      keep[slot] =
-          static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(end - r), *rows_taken_back));
-      r = end;
-    }
-  }
-
   // Chooses the program for the rows and fills its tables.
   Result<void> prepare(std::span<const Row> rows) {
     if (rows.empty() || static_cast<int64_t>(rows.size()) > options.max_rows) {
@@ -290,6 +219,7 @@ class StepRunner::Impl {
                          options.max_rows);
     }
     TRY(Launch * l, launch_for(static_cast<int64_t>(rows.size())));
+    chained.clear();
     for (int64_t r = 0; r < l->rows; ++r) {
       const bool active = r < static_cast<int64_t>(rows.size());
       const Row row = active ? rows[static_cast<size_t>(r)] : Row{};
@@ -297,14 +227,78 @@ class StepRunner::Impl {
         if (row.token < 0 || row.token >= vocab || row.slot < 0 || row.slot >= shape.slots) {
           return input_error("row {}: token {}, slot {} out of range", r, row.token, row.slot);
         }
-        TRY_VOID(provide_pages(row));
+        TRY_VOID(slots->provide_page(row));
       }
       const int32_t fields[] = {row.token, row.slot, row.position, active ? 1 : 0};
       for (int f = 0; f < blocks::kRowFields; ++f)
         l->table[static_cast<size_t>(f * l->rows + r)] = fields[f];
     }
-    if (rows_taken_back) TRY_VOID(continue_slots(rows));
+    TRY_VOID(slots->go_on(rows));
     last = l;
+    return {};
+  }
+
+  // What the k-th launch of a chain found.
+  struct Predicted {
+    int32_t token = 0;
+    bool finite = false;
+  };
+  Predicted predicted(int64_t row) const { return {candidates(row)[0].id, is_finite(row)}; }
+
+  // Of the last launch, all cores' together, descending.
+  std::vector<Candidate> candidates(int64_t row) const {
+    std::vector<Candidate> out;
+    for (int c = 0; c < options.cores; ++c) {
+      const auto* ids = last->result<int32_t>("candidate_ids", static_cast<size_t>(c));
+      const auto* logits = last->result<float>("candidate_logits", static_cast<size_t>(c));
+      for (int64_t i = 0; i < shape.candidates; ++i) {
+        const int64_t at = row * kLanes + i;
+        out.push_back({static_cast<int32_t>(ids[at] + c * vocab_shard()), logits[at]});
+      }
+    }
+    std::ranges::stable_sort(out, [](const Candidate& a, const Candidate& b) {
+      return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+    });
+    out.resize(static_cast<size_t>(std::min<int64_t>(shape.candidates, vocab)));
+    return out;
+  }
+
+  bool is_finite(int64_t row) const {
+    const int64_t shard = on_tpu() ? shape.candidates : vocab_shard();
+    bool finite = true;
+    for (size_t c = 0; c < static_cast<size_t>(options.cores); ++c) {
+      const auto* all = last->result<float>(on_tpu() ? "candidate_logits" : "logits", c);
+      for (int64_t v = 0; v < shard; v += kLanes) {
+        const float* from = all + (v / kLanes * last->rows + row) * kLanes;
+        finite &= all_finite({from, static_cast<size_t>(std::min(kLanes, shard - v))});
+      }
+    }
+    return finite;
+  }
+
+  // A chain whose tokens go from launch to launch on the devices. What is in the row table for
+  // them beforehand is not used.
+  Result<void> chain_on_devices(const Row& first, int64_t count) {
+    std::vector<Predicted> found;
+    const auto row = [&](int64_t n) {
+      return Row{.token = n == 0 ? first.token : 0,
+                 .slot = first.slot,
+                 .position = first.position + static_cast<int32_t>(n)};
+    };
+    TRY(Launch * l, launch_for(1));
+    TRY_VOID(l->engine->run_chain(
+        count,
+        [&](int64_t n) -> Result<void> {
+          const Row next = row(n);
+          TRY_VOID(prepare({&next, 1}));
+          slots->count({&next, 1});
+          return {};
+        },
+        [&](int64_t) -> Result<void> {
+          found.push_back(predicted(0));
+          return {};
+        }));
+    chained = std::move(found);
     return {};
   }
 
@@ -315,12 +309,10 @@ class StepRunner::Impl {
   std::function<void(double)> upload_progress;
   // By operand; [core], or one for all.
   std::map<std::string, std::vector<HugeMemory>, std::less<>> constants, states;
-  std::vector<int32_t> pages, keep;  // the tables of the contract
-  std::vector<int64_t> held;         // tokens of a slot, for recurrent models
-  std::vector<std::vector<int32_t>> pages_of;
-  std::vector<int32_t> free_pages;
+  std::optional<SlotTable> slots;
   std::map<int64_t, std::unique_ptr<Launch>> launches;
   Launch* last = nullptr;
+  std::vector<Predicted> chained;  // empty unless the last thing was a chain
 };
 
 StepRunner::StepRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -387,43 +379,46 @@ Result<std::unique_ptr<StepRunner>> StepRunner::random(const models::Model& mode
 Result<void> StepRunner::step(std::span<const Row> rows) {
   TRY_VOID(impl_->prepare(rows));
   TRY_VOID(impl_->last->engine->run());
-  impl_->count_rows(rows);
+  impl_->slots->count(rows);
   return {};
 }
 
 Result<void> StepRunner::step_ahead(std::span<const Row> rows) {
   TRY_VOID(impl_->prepare(rows));
   TRY_VOID(impl_->last->engine->run_ahead());
-  impl_->count_rows(rows);
+  impl_->slots->count(rows);
+  return {};
+}
+
+Result<void> StepRunner::chain(const Row& first, int64_t count) {
+  if (count < 1) return input_error("a chain of {} launches", count);
+  TRY(Impl::Launch * l, impl_->launch_for(1));
+  if (l->engine->can_chain()) return impl_->chain_on_devices(first, count);
+  std::vector<Impl::Predicted> found;
+  Row row = first;
+  for (int64_t n = 0; n < count; ++n) {
+    TRY_VOID(step({&row, 1}));
+    found.push_back(impl_->predicted(0));
+    row.token = found.back().token;
+    ++row.position;
+  }
+  impl_->chained = std::move(found);
   return {};
 }
 
 Result<std::vector<cpu::TraceEvent>> StepRunner::step_traced(std::span<const Row> rows) {
   TRY_VOID(impl_->prepare(rows));
   TRY(std::vector<cpu::TraceEvent> events, impl_->last->engine->run_traced());
-  impl_->count_rows(rows);
+  impl_->slots->count(rows);
   return events;
 }
 
-std::vector<Candidate> StepRunner::candidates(int64_t row) const {
-  const Impl::Launch& l = *impl_->last;
-  std::vector<Candidate> out;
-  for (int c = 0; c < impl_->options.cores; ++c) {
-    const auto* ids = l.result<int32_t>("candidate_ids", static_cast<size_t>(c));
-    const auto* logits = l.result<float>("candidate_logits", static_cast<size_t>(c));
-    for (int64_t i = 0; i < impl_->shape.candidates; ++i) {
-      const int64_t at = row * kLanes + i;
-      out.push_back({static_cast<int32_t>(ids[at] + c * impl_->vocab_shard()), logits[at]});
-    }
-  }
-  std::ranges::stable_sort(out, [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  });
-  out.resize(static_cast<size_t>(std::min<int64_t>(impl_->shape.candidates, impl_->vocab)));
-  return out;
-}
+std::vector<Candidate> StepRunner::candidates(int64_t row) const { return impl_->candidates(row); }
 
-int32_t StepRunner::argmax(int64_t row) const { return candidates(row)[0].id; }
+int32_t StepRunner::argmax(int64_t row) const {
+  if (!impl_->chained.empty()) return impl_->chained[static_cast<size_t>(row)].token;
+  return candidates(row)[0].id;
+}
 
 Result<void> StepRunner::logits(int64_t row, std::span<float> out) const {
   const Impl::Launch& l = *impl_->last;
@@ -441,31 +436,14 @@ Result<void> StepRunner::logits(int64_t row, std::span<float> out) const {
 }
 
 Result<void> StepRunner::check_logits(int64_t row) const {
-  const Impl::Launch& l = *impl_->last;
-  const bool on_tpu = impl_->on_tpu();
-  const int64_t shard = on_tpu ? impl_->shape.candidates : impl_->vocab_shard();
-  bool finite = true;
-  for (size_t c = 0; c < static_cast<size_t>(impl_->options.cores); ++c) {
-    const auto* all = l.result<float>(on_tpu ? "candidate_logits" : "logits", c);
-    for (int64_t v = 0; v < shard; v += kLanes) {
-      const float* from = all + (v / kLanes * l.rows + row) * kLanes;
-      finite &= all_finite({from, static_cast<size_t>(std::min(kLanes, shard - v))});
-    }
-  }
-  if (finite) return {};
+  const auto& chained = impl_->chained;
+  if (chained.empty() ? impl_->is_finite(row) : chained[static_cast<size_t>(row)].finite) return {};
   return input_error(
       "the logits are not numbers (NaN or infinite): the weights may be damaged, fetch them again");
 }
 
 int64_t StepRunner::truncate(int64_t slot, int64_t position) {
-  if (impl_->rows_taken_back) position = impl_->take_back(slot, position);
-  std::vector<int32_t>& pages = impl_->pages_of[static_cast<size_t>(slot)];
-  const auto needed = static_cast<size_t>((position + kPageTokens - 1) / kPageTokens);
-  while (pages.size() > needed) {
-    impl_->free_pages.push_back(pages.back());
-    pages.pop_back();
-  }
-  return position;
+  return impl_->slots->truncate(slot, position);
 }
 
 std::span<const std::byte> StepRunner::state(std::string_view operand, int core) const {

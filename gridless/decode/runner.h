@@ -66,6 +66,9 @@ class StepRunner final : public StepModel {
   Result<void> step(std::span<const Row> rows) override;
   Result<void> step_ahead(std::span<const Row> rows) override;
 
+  // On TPUs all are enqueued before the first is over.
+  Result<void> chain(const Row& first, int64_t count) override;
+
   // A step on the CPU engine with the times of all its steps.
   Result<std::vector<cpu::TraceEvent>> step_traced(std::span<const Row> rows);
 

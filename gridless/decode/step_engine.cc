@@ -44,6 +44,10 @@ class EmulatedStep : public StepEngine {
 
 }  // namespace
 
+Result<void> StepEngine::run_chain(int64_t, const OfLaunch&, const OfLaunch&) {
+  return machine_error("this engine cannot chain launches");
+}
+
 Result<std::vector<cpu::TraceEvent>> StepEngine::run_traced() {
   return input_error("only the CPU engine traces its steps");
 }

@@ -42,6 +42,11 @@ class StepModel {
   // goes wrong then is an error of a later call.
   virtual Result<void> step_ahead(std::span<const Row> rows) { return step(rows); }
 
+  // `count` launches of one row: `first`, and from the second on the likeliest token of the launch
+  // before, at the position after its own. The host need not see the tokens in between. After it
+  // argmax(n) and check_logits(n) are about launch n, and nobody can ask for logits.
+  virtual Result<void> chain(const Row& first, int64_t count) = 0;
+
   // Of the last launch.
   virtual int32_t argmax(int64_t row) const = 0;
   virtual Result<void> logits(int64_t row, std::span<float> out) const = 0;  // vocab entries

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gridless/base/check.h"
+#include "gridless/decode/next_rows.h"
 
 namespace gridless::decode {
 namespace {
@@ -19,11 +20,17 @@ size_t result_called(std::string_view name, const ir::Call& call) {
 
 class TpuStep : public StepEngine {
  public:
-  TpuStep(tpu::Session session, const ir::Call& call)
+  TpuStep(tpu::Session session, const ir::Call& call, const NextRows& next)
       : session_(std::move(session)),
         candidate_logits_(result_called("candidate_logits", call)),
         candidate_ids_(result_called("candidate_ids", call)),
-        logits_(result_called("logits", call)) {}
+        logits_(result_called("logits", call)),
+        next_{.name = "next_rows",
+              .text = next_rows_text(next),
+              .table =
+                  static_cast<size_t>(std::ranges::find(call.operands, "rows", &ir::CallArg::name) -
+                                      call.operands.begin()),
+              .results = {candidate_logits_, candidate_ids_}} {}
 
   Result<void> run() override {
     fetched_ = false;
@@ -33,6 +40,19 @@ class TpuStep : public StepEngine {
     return session_.read(candidate_ids_);
   }
   Result<void> run_ahead() override { return session_.start(); }
+  bool can_chain() const override { return true; }
+  Result<void> run_chain(int64_t count, const OfLaunch& prepare, const OfLaunch& seen) override {
+    TRY_VOID(session_.start_chain(
+        static_cast<size_t>(count), [&](size_t n) { return prepare(static_cast<int64_t>(n)); },
+        next_));
+    TRY_VOID(session_.finish());
+    for (size_t n = 0; n < static_cast<size_t>(count); ++n) {
+      TRY_VOID(session_.read(candidate_logits_, n));
+      TRY_VOID(session_.read(candidate_ids_, n));
+      TRY_VOID(seen(static_cast<int64_t>(n)));
+    }
+    return {};
+  }
   Result<void> fetch_logits() override {
     if (fetched_) return {};
     TRY_VOID(session_.read(logits_));
@@ -43,6 +63,7 @@ class TpuStep : public StepEngine {
  private:
   tpu::Session session_;
   size_t candidate_logits_, candidate_ids_, logits_;
+  tpu::Session::TableProgram next_;
   bool fetched_ = false;
 };
 
@@ -70,7 +91,8 @@ Result<std::unique_ptr<TpuHost>> TpuHost::start(const TpuOptions& options,
   return std::unique_ptr<TpuHost>(new TpuHost(std::move(client), programs));
 }
 
-Result<std::unique_ptr<StepEngine>> TpuHost::step(int64_t rows, const ir::Call& call,
+Result<std::unique_ptr<StepEngine>> TpuHost::step(int64_t rows, int64_t vocabulary,
+                                                  const ir::Call& call,
                                                   std::span<const emulate::CoreMemory> host,
                                                   const Source& source,
                                                   const std::function<void(double)>& progress) {
@@ -89,7 +111,8 @@ Result<std::unique_ptr<StepEngine>> TpuHost::step(int64_t rows, const ir::Call& 
           [&](int64_t done, int64_t total) {
             if (progress) progress(static_cast<double>(done) / static_cast<double>(total));
           }));
-  return std::make_unique<TpuStep>(std::move(session), call);
+  const NextRows next = {.cores = call.cores, .rows = rows, .shard = vocabulary / call.cores};
+  return std::make_unique<TpuStep>(std::move(session), call, next);
 }
 
 }  // namespace gridless::decode

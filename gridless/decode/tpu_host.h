@@ -30,10 +30,10 @@ class TpuHost {
   using Source = std::function<Result<std::span<const std::byte>>(
       int core, const ir::CallArg& operand, bool is_state)>;
 
-  // The launches of the program for `rows`, which `call` describes. Brings to the devices what is
-  // not there yet. `host` has all cores of the program, of operands only the tables, and must
-  // outlive the engine.
-  Result<std::unique_ptr<StepEngine>> step(int64_t rows, const ir::Call& call,
+  // The launches of the program for `rows`, which `call` describes, of a model with `vocabulary`.
+  // Brings to the devices what is not there yet. `host` has all cores of the program, of operands
+  // only the tables, and must outlive the engine.
+  Result<std::unique_ptr<StepEngine>> step(int64_t rows, int64_t vocabulary, const ir::Call& call,
                                            std::span<const emulate::CoreMemory> host,
                                            const Source& source,
                                            const std::function<void(double)>& progress);

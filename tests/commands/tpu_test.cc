@@ -84,7 +84,8 @@ TEST_F(TpuCommand, SpeaksAsTheCpuDoesOnEightCoresWithPrefillAndSampling) {
   const Words environment = {"MOCK_SLICE=2x2x1"};
   const Words programs = {compile("rows=1", "tpu7x:2x2x1"),
                           compile("rows=8&use=prefill", "tpu7x:2x2x1")};
-  for (const Words& options : {Words{}, Words{"--temperature", "1", "--seed", "5"}}) {
+  for (const Words& options :
+       {Words{}, Words{"--steps-per-call", "3"}, Words{"--temperature", "1", "--seed", "5"}}) {
     const Outcome result = run(programs, options, environment);
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(Json::parse(result.out)["tokens"], cpu_tokens("8", options));
@@ -105,9 +106,14 @@ TEST_F(TpuCommand, RunsModelsWithRecurrentState) {
     ASSERT_EQ(compiled.status, 0) << compiled.err;
     words.insert(words.end(), {"--program", out});
   }
-  const Outcome result = run_command(words, {.environment = {"MOCK_SLICE=2x2x1"}});
-  ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(Json::parse(result.out)["tokens"], Json::parse(run_command(on_cpu).out)["tokens"]);
+  const Json expected = Json::parse(run_command(on_cpu).out)["tokens"];
+  for (const char* steps : {"1", "4"}) {
+    Words with = words;
+    with.insert(with.end(), {"--steps-per-call", steps});
+    const Outcome result = run_command(with, {.environment = {"MOCK_SLICE=2x2x1"}});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(Json::parse(result.out)["tokens"], expected) << steps << " steps per call";
+  }
 }
 
 TEST_F(TpuCommand, BenchMeasuresIt) {
@@ -122,20 +128,23 @@ TEST_F(TpuCommand, BenchMeasuresIt) {
 TEST_F(TpuCommand, TwoHostsGiveTheSameAnswer) {
   const Words programs = {compile("rows=1", "tpu7x:1x2x1"),
                           compile("rows=8&use=prefill", "tpu7x:1x2x1")};
-  fs::create_directory(folder("exchange"));
-  const Words options = {"--temperature", "1", "--seed", "5"};
-  const auto host = [&](int number) {
-    return std::async(std::launch::async, [&, number] {
-      return run(programs, options,
-                 {"MOCK_SLICE=1x2x1", "MOCK_HOSTS=2", fmt::format("MOCK_HOST={}", number),
-                  "MOCK_EXCHANGE=" + folder("exchange")});
-    });
-  };
-  auto first = host(0), second = host(1);
-  const Json expected = cpu_tokens("4", options);
-  for (const Outcome& result : {first.get(), second.get()}) {
-    ASSERT_EQ(result.status, 0) << result.err;
-    EXPECT_EQ(Json::parse(result.out)["tokens"], expected);
+  for (const Words& options :
+       {Words{"--temperature", "1", "--seed", "5"}, Words{"--steps-per-call", "3"}}) {
+    const std::string exchange = folder("exchange" + options[0]);
+    fs::create_directory(exchange);
+    const auto host = [&](int number) {
+      return std::async(std::launch::async, [&, number] {
+        return run(programs, options,
+                   {"MOCK_SLICE=1x2x1", "MOCK_HOSTS=2", fmt::format("MOCK_HOST={}", number),
+                    "MOCK_EXCHANGE=" + exchange});
+      });
+    };
+    auto first = host(0), second = host(1);
+    const Json expected = cpu_tokens("4", options);
+    for (const Outcome& result : {first.get(), second.get()}) {
+      ASSERT_EQ(result.status, 0) << result.err;
+      EXPECT_EQ(Json::parse(result.out)["tokens"], expected);
+    }
   }
 }
 

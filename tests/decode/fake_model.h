@@ -38,6 +38,18 @@ class FakeModel final : public StepModel {
     }
     return {};
   }
+  Result<void> chain(const Row& first, int64_t count) override {
+    std::vector<std::vector<float>> found;
+    Row row = first;
+    for (int64_t n = 0; n < count; ++n) {
+      if (auto ok = step({&row, 1}); !ok) return ok;
+      row = {.token = argmax(0), .slot = row.slot, .position = row.position + 1};
+      found.push_back(logits_[0]);
+    }
+    calls.push_back(count);
+    logits_ = std::move(found);
+    return {};
+  }
   int32_t argmax(int64_t row) const override {
     const std::vector<float>& l = logits_[static_cast<size_t>(row)];
     return static_cast<int32_t>(std::ranges::max_element(l) - l.begin());
@@ -57,6 +69,7 @@ class FakeModel final : public StepModel {
 
   Ids held;                       // what slot 0 holds
   std::vector<int64_t> launches;  // rows of each
+  std::vector<int64_t> calls;     // launches of each chain
 
  private:
   StepLimits limits_;

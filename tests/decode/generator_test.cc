@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -82,6 +83,20 @@ TEST_P(GeneratorGolden, DraftsChangeNothing) {
       ASSERT_TRUE(out.has_value()) << out.error().message;
       EXPECT_EQ(out->tokens, s.greedy);
     }
+  }
+}
+
+TEST_P(GeneratorGolden, SeveralStepsPerCallChangeNothing) {
+  const auto& [model, cores] = GetParam();
+  const auto runner = load(model, {.cores = cores, .threads = std::min(cores, 2)});
+  Generator generator(*runner, std::nullopt, {});
+  const Sequence s = goldens(model)[0];
+  for (const int64_t steps : {2, 7, 100}) {
+    const auto out =
+        generator.generate(s.prompt, {.max_tokens = std::ssize(s.greedy), .steps_per_call = steps});
+    ASSERT_TRUE(out.has_value()) << out.error().message;
+    EXPECT_EQ(out->tokens, s.greedy);
+    EXPECT_EQ(out->steps, std::ssize(s.greedy) - 1);  // no launch beyond the last token
   }
 }
 
@@ -185,6 +200,65 @@ TEST_F(GeneratorOnTiny, EndOfTextStopsAndIsAmongTheTokens) {
   const Generation on =
       run(golden_.prompt, {.max_tokens = 20, .ignore_eos = true}, {golden_.greedy[5]});
   EXPECT_EQ(on.tokens, Ids(golden_.greedy.begin(), golden_.greedy.begin() + 20));
+}
+
+// The launches behind the end of the text are forgotten: the next turn goes on as if there had been
+// none.
+TEST_F(GeneratorOnTiny, AnEndInTheMiddleOfACallIsTheEnd) {
+  const Ids eos = {golden_.greedy[5]};
+  const Generation plain = run(golden_.prompt, {.max_tokens = 48}, eos);
+  Generator generator(*runner_, std::nullopt, eos);
+  for (const int64_t steps : {3, 4, 48}) {
+    Ids streamed;
+    const auto out =
+        generator.generate(golden_.prompt, {.max_tokens = 48,
+                                            .on_token = [&](int32_t id) { streamed.push_back(id); },
+                                            .steps_per_call = steps});
+    ASSERT_TRUE(out.has_value()) << out.error().message;
+    EXPECT_EQ(out->tokens, plain.tokens);
+    EXPECT_EQ(streamed, plain.tokens);
+    EXPECT_EQ(out->finish, FinishReason::kStop);
+    Ids turn = golden_.prompt;
+    turn.insert(turn.end(), out->tokens.begin(), out->tokens.end());
+    turn.insert(turn.end(), {5, 9, 200});
+    const auto next = generator.generate(turn, {.max_tokens = 10, .ignore_eos = true});
+    ASSERT_TRUE(next.has_value()) << next.error().message;
+    EXPECT_EQ(next->reused_tokens, std::ssize(golden_.prompt) + std::ssize(plain.tokens) - 1);
+    EXPECT_EQ(next->tokens, run(turn, {.max_tokens = 10, .ignore_eos = true}).tokens);
+  }
+}
+
+TEST_F(GeneratorOnTiny, OnlyGreedyAnswersWithoutADraftTakeSeveralStepsPerCall) {
+  std::vector<float> likely(8, 0.0f);
+  likely[3] = 1;
+  FakeModel model({.vocab = 8, .context = 10, .max_rows = 4},
+                  [&](std::span<const int32_t>) { return likely; });
+  Generator generator(model, std::nullopt, {});
+  // The first token comes with the prompt; the context ends the last call early.
+  ASSERT_TRUE(generator.generate(Ids{1, 2}, {.max_tokens = 100, .steps_per_call = 5}));
+  EXPECT_EQ(model.calls, (std::vector<int64_t>{5, 3}));
+  model.calls.clear();
+  FakeDraft draft([](const Ids&, int64_t) { return Ids{3}; });
+  const GenerateOptions sampled = {.max_tokens = 5,
+                                   .sampler = {.temperature = 1},
+                                   .steps_per_call = 4},
+                        drafted = {.max_tokens = 5, .steps_per_call = 4, .draft = &draft};
+  ASSERT_TRUE(generator.generate(Ids{1, 2}, sampled));
+  ASSERT_TRUE(generator.generate(Ids{1, 2}, drafted));
+  EXPECT_TRUE(model.calls.empty());
+  EXPECT_THAT(error(golden_.prompt, {.steps_per_call = 0}), HasSubstr("0 steps per call"));
+}
+
+// The flag is looked at between calls.
+TEST_F(GeneratorOnTiny, CancellationEndsAfterTheCallUnderWay) {
+  std::atomic<bool> cancel = false;
+  int seen = 0;
+  const Generation cut = run(golden_.prompt, {.max_tokens = 48,
+                                              .on_token = [&](int32_t) { cancel = ++seen >= 3; },
+                                              .steps_per_call = 4,
+                                              .cancel = &cancel});
+  EXPECT_EQ(cut.finish, FinishReason::kCancelled);
+  EXPECT_EQ(cut.tokens, Ids(golden_.greedy.begin(), golden_.greedy.begin() + 5));
 }
 
 TEST_F(GeneratorOnTiny, ContextEndsTheAnswer) {

@@ -6,9 +6,12 @@
 
 #include <array>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 
+#include "gridless/decode/next_rows.h"
 #include "gridless/tpu/runtime/session.h"
 
 namespace gridless::tpu {
@@ -64,6 +67,66 @@ TEST_F(CpuPlugin, RefusesAProgramWithItsOwnWords) {
   EXPECT_EQ(refused.error().kind, Error::Kind::kMachine);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("compiling the program failed: "));
   EXPECT_FALSE(Executable::load(*client, "no executable", none, {device}));
+}
+
+// The whole arrays of three cores on one device: as a program of one core it computes the same.
+TEST_F(CpuPlugin, MakesTheNextRows) {
+  constexpr int kCores = 3;
+  constexpr int64_t kRows = 4, kShard = 100;
+  std::string text = decode::next_rows_text({.cores = kCores, .rows = kRows, .shard = kShard});
+  for (const auto& [from, to] :
+       {std::pair{"num_partitions = 3", "num_partitions = 1"}, {"[\"core\"=3]", "[\"core\"=1]"}}) {
+    ASSERT_NE(text.find(from), std::string::npos);
+    text.replace(text.find(from), strlen(from), to);
+  }
+  const CallSpec spec = {.kernel_name = "next_rows",
+                         .operands = {{{kCores * 4, kRows}, "i32"},
+                                      {{kCores * kRows, 128}, "f32"},
+                                      {{kCores * kRows, 128}, "i32"}},
+                         .results = {{{kCores * 4, kRows}, "i32"}}};
+  auto program = Executable::compile(*client, text, spec, {device});
+  ASSERT_TRUE(program) << program.error().message;
+  // Row 0: the last core's; row 1: two are equal, the smaller id; row 2: not active; row 3: no
+  // numbers, some token of the vocabulary.
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float first[kCores][kRows] = {{1, 5, 9, nan}, {2, 5, 8, nan}, {3, -7, 8, nan}};
+  const int32_t id[kCores][kRows] = {{10, 20, 30, -1}, {11, 0, 31, -1}, {99, 22, 32, -1}};
+  std::vector<float> logits(kCores * kRows * 128, 1000);
+  std::vector<int32_t> ids(kCores * kRows * 128, 77), rows;
+  for (int c = 0; c < kCores; ++c) {
+    for (int r = 0; r < kRows; ++r) {
+      logits[static_cast<size_t>((c * kRows + r) * 128)] = first[c][r];
+      ids[static_cast<size_t>((c * kRows + r) * 128)] = id[c][r];
+    }
+    rows.insert(rows.end(), {7, 7, 7, 7, 0, 1, 2, 3, 40, 41, 42, 43, 1, 1, 0, 1});
+  }
+  const Step step = {Stage::kRun, "testing"};
+  std::vector<Buffer> operands;
+  const auto upload = [&](const auto& values, const OperandSpec& operand) {
+    auto started =
+        client->upload(*client->find(device), operand, std::as_bytes(std::span(values)), step);
+    ASSERT_TRUE(started) << started.error().message;
+    auto buffer = started->finish(step);
+    ASSERT_TRUE(buffer) << buffer.error().message;
+    operands.push_back(std::move(*buffer));
+  };
+  upload(rows, spec.operands[0]);
+  upload(logits, spec.operands[1]);
+  upload(ids, spec.operands[2]);
+  const std::vector<std::vector<Buffer*>> given = {{&operands[0], &operands[1], &operands[2]}};
+  auto launch = program->launch(given, 1);
+  ASSERT_TRUE(launch) << launch.error().message;
+  ASSERT_TRUE(launch->wait(step));
+  std::vector<int32_t> out(rows.size());
+  ASSERT_TRUE(launch->results[0][0].read(std::as_writable_bytes(std::span(out)), step));
+  for (size_t c = 0; c < kCores; ++c) {
+    const std::span<int32_t> table = std::span(out).subspan(c * 16, 16);
+    EXPECT_EQ(table[0], 299);
+    EXPECT_EQ(table[1], 20);
+    EXPECT_EQ(table[2], 7);
+    EXPECT_TRUE(table[3] >= 0 && table[3] < kCores * kShard) << table[3];
+    EXPECT_TRUE(std::ranges::equal(table.subspan(4), std::span(rows).subspan(4, 12)));
+  }
 }
 
 TEST_F(CpuPlugin, RunsStepsWithDonatedState) {

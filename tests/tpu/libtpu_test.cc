@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "gridless/decode/next_rows.h"
 #include "gridless/ir/jax_program.h"
 #include "gridless/ir/read_program.h"
 #include "gridless/ir/text.h"
@@ -25,6 +27,7 @@ namespace gridless::tpu {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 std::string read(const std::string& path) {
   std::ifstream file(std::string(GRIDLESS_TEST_DATA) + path);
@@ -143,6 +146,23 @@ TEST_F(LibtpuTest, TakesTheProgramThatGathersFromAllCores) {
     ASSERT_TRUE(result->compiled) << to_string(result->diagnostics);
     const MemoryStats& memory = result->compiled->memory;
     EXPECT_GE(memory.results, 32 * byte_size(shard).value()) << "every core has all shards";
+  }
+}
+
+// What a runtime that chains launches compiles on the spot.
+TEST_F(LibtpuTest, TakesTheProgramThatMakesTheNextRows) {
+  for (const auto& [cores, shape] : {std::pair{1, std::array{1, 1, 1}}, {32, {2, 2, 4}}}) {
+    for (const int64_t rows : {1, 8}) {
+      const auto result = compiler_->compile(CompileJob{
+          .name = "next_rows",
+          .stablehlo = decode::next_rows_text({.cores = cores, .rows = rows, .shard = 1000}),
+          .slice = {.shape = shape},
+          .cores = cores});
+      ASSERT_TRUE(result) << result.error().message;
+      ASSERT_TRUE(result->compiled) << to_string(result->diagnostics);
+      for (const std::string& layout : result->compiled->operand_layouts)
+        EXPECT_THAT(layout, StartsWith("{1,0")) << "as the step's own tables and results";
+    }
   }
 }
 

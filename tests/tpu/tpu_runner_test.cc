@@ -104,6 +104,52 @@ TEST_F(TpuRunner, GivesWhatTheCpuEngineGives) {
   EXPECT_EQ(tpu::launches() - launches, 5);
 }
 
+// More launches than may be in flight; the program in between runs once less.
+TEST_F(TpuRunner, AChainFeedsItselfAndGivesWhatTheCpuEngineGives) {
+  auto cpu = StepRunner::load(*checkpoint_, {.cores = kCores, .context = kContext});
+  ASSERT_TRUE(cpu) << cpu.error().message;
+  auto tpu = open({1, 4});
+  ASSERT_TRUE(tpu) << tpu.error().message;
+  const std::vector<Row> prompt = rows_of(0, 4);
+  ASSERT_TRUE((*tpu)->step(prompt));
+  ASSERT_TRUE((*cpu)->step(prompt));
+  const int launches = tpu::launches();
+  Row next = {.token = (*cpu)->argmax(3), .slot = 0, .position = 4};
+  for (const int64_t count : {11, 1, 3}) {
+    const auto chained = (*tpu)->chain(next, count);
+    ASSERT_TRUE(chained) << chained.error().message;
+    for (int64_t n = 0; n < count; ++n) {
+      ASSERT_TRUE((*cpu)->step({&next, 1}));
+      next = {.token = (*cpu)->argmax(0), .slot = 0, .position = next.position + 1};
+      EXPECT_EQ((*tpu)->argmax(n), next.token) << "launch " << n << " of " << count;
+      EXPECT_TRUE((*tpu)->check_logits(n));
+    }
+  }
+  EXPECT_EQ(tpu::launches() - launches, 11 + 10 + 1 + 3 + 2);
+  // And what it left is what the other left.
+  ASSERT_TRUE((*tpu)->step({&next, 1}));
+  ASSERT_TRUE((*cpu)->step({&next, 1}));
+  std::vector<float> ours(512), theirs(512);
+  ASSERT_TRUE((*tpu)->logits(0, ours));
+  ASSERT_TRUE((*cpu)->logits(0, theirs));
+  EXPECT_EQ(ours, theirs);
+}
+
+TEST_F(TpuRunner, AChainThatFailsSomewhereIsAnErrorAndLosesTheCaches) {
+  for (const int after : {1, 2, 5}) {
+    auto runner = open({1});
+    ASSERT_TRUE(runner) << runner.error().message;
+    tpu::inject(tpu::abi::Slot::kLoadedExecutableExecute, 14, after);
+    const auto failed = (*runner)->chain(rows_of(0, 1)[0], 4);
+    ASSERT_FALSE(failed) << after;
+    EXPECT_THAT(failed.error().message, HasSubstr("failed: UNAVAILABLE"));
+    tpu::inject(0, 0);
+    const auto later = (*runner)->step(rows_of(1, 1));
+    ASSERT_FALSE(later) << after;
+    EXPECT_THAT(later.error().message, HasSubstr("the state of llama_step was lost"));
+  }
+}
+
 TEST_F(TpuRunner, LosesItsCachesWithAFailedLaunch) {
   auto runner = open({1});
   ASSERT_TRUE(runner) << runner.error().message;

@@ -98,10 +98,58 @@ Result<void> Session::upload_tables() {
 }
 
 Result<void> Session::start() {
-  const CallSpec& spec = executable_.spec();
   TRY_VOID(wait_until(kMostInFlight - 1));
   results_.clear();
   TRY_VOID(upload_tables());
+  return enqueue(false);
+}
+
+Result<void> Session::start_chain(size_t count, const std::function<Result<void>(size_t)>& prepare,
+                                  const TableProgram& next) {
+  Result<void> started = enqueue_chain(count, prepare, next);
+  if (started) return started;
+  // What failed here is the error to tell, whatever those before it come to.
+  if (Result<void> over = wait_until(0); over) lose_state();
+  return started;
+}
+
+Result<void> Session::enqueue_chain(size_t count,
+                                    const std::function<Result<void>(size_t)>& prepare,
+                                    const TableProgram& next) {
+  for (size_t n = 0; n < count; ++n) {
+    TRY_VOID(wait_until(kMostInFlight - 2));
+    if (n == 0) results_.clear();
+    TRY_VOID(prepare(n));
+    TRY_VOID(upload_tables());
+    if (n > 0) TRY_VOID(make_table(next));
+    TRY_VOID(enqueue(n > 0));
+  }
+  return {};
+}
+
+Result<void> Session::make_table(const TableProgram& next) {
+  TRY(Executable * program, compiled(next));
+  const auto last = std::ranges::find_if(running_.rbegin(), running_.rend(), [](const Running& r) {
+    return !r.launch.results.empty();
+  });
+  Results& found = last == running_.rend() ? results_.back() : last->launch.results;
+  std::vector<std::vector<Buffer*>> operands(local_cores());
+  for (size_t c = 0; c < local_cores(); ++c) {
+    const size_t mine = local_of(*program, c);
+    operands[c] = {&tables_[key(mine, next.table)]};
+    for (const size_t result : next.results) operands[c].push_back(&found[mine][result]);
+  }
+  TRY(Launch launch, program->launch(operands, ++launches_));
+  for (size_t c = 0; c < local_cores(); ++c)
+    tables_[key(local_of(*program, c), next.table)] = std::move(launch.results[c][0]);
+  launch.results.clear();
+  running_.push_back(
+      {std::move(launch), {Stage::kRun, fmt::format("launch {} of {}", launches_, next.name)}});
+  return {};
+}
+
+Result<void> Session::enqueue(bool keep) {
+  const CallSpec& spec = executable_.spec();
   std::vector<std::vector<Buffer*>> operands(local_cores());
   for (size_t c = 0; c < local_cores(); ++c) {
     for (size_t k = 0; k < roles_.size(); ++k) {
@@ -120,39 +168,43 @@ Result<void> Session::start() {
                       std::move(launch.results[c][static_cast<size_t>(alias.result)]));
     }
   }
-  if (!running_.empty()) running_.back().results.clear();
-  running_.push_back(std::move(launch));
+  if (!keep && !running_.empty()) running_.back().launch.results.clear();
+  running_.push_back({std::move(launch),
+                      {Stage::kRun, fmt::format("launch {} of {}", launches_, spec.kernel_name)}});
   return {};
 }
 
 Result<void> Session::wait_until(size_t in_flight) {
   Result<void> first;
   while (running_.size() > in_flight || (!first && !running_.empty())) {
-    Result<void> over = running_.front().wait(
-        {Stage::kRun,
-         fmt::format("launch {} of {}", launches_ - static_cast<int>(running_.size()) + 1,
-                     executable_.spec().kernel_name)});
+    Running& oldest = running_.front();
+    Result<void> over = oldest.launch.wait(oldest.step);
     if (!over && first) first = std::move(over);
-    if (running_.size() == 1) results_ = std::move(running_.front().results);
+    if (!oldest.launch.results.empty()) results_.push_back(std::move(oldest.launch.results));
     running_.erase(running_.begin());
   }
-  if (first) return {};
+  if (!first) lose_state();
+  return first;
+}
+
+// What the devices hold now is anybody's guess.
+void Session::lose_state() {
   results_.clear();
-  // What the devices hold now is anybody's guess.
   for (size_t c = 0; c < local_cores(); ++c)
     for (const Alias& alias : executable_.spec().aliases)
       memory_->insert(key(c, static_cast<size_t>(alias.operand)), Buffer());
-  return first;
 }
 
 Result<void> Session::finish() { return wait_until(0); }
 
-Result<void> Session::read(size_t result) {
-  GRIDLESS_CHECK(!results_.empty() && running_.empty(), "no launch has been finished");
-  if (local_cores() < host_.size()) return read_from_all(result);
+Result<void> Session::read(size_t result) { return read(result, results_.size() - 1); }
+
+Result<void> Session::read(size_t result, size_t n) {
+  GRIDLESS_CHECK(n < results_.size() && running_.empty(), "no launch has been finished");
+  if (local_cores() < host_.size()) return read_from_all(result, results_[n]);
   for (size_t c = 0; c < local_cores(); ++c) {
     const int core = local_core(c);
-    TRY_VOID(results_[c][result].read(
+    TRY_VOID(results_[n][c][result].read(
         host_[static_cast<size_t>(core)].results[result],
         {Stage::kRun, fmt::format("reading result {} of core {}", result, core)}));
   }
@@ -173,16 +225,31 @@ Result<Executable*> Session::gather_for(size_t result) {
   return &gathers_.emplace(result, std::move(gather)).first->second;
 }
 
-Result<void> Session::read_from_all(size_t result) {
+// As the gathering one, and it sees tables and results of this program alone.
+Result<Executable*> Session::compiled(const TableProgram& next) {
+  if (const auto it = table_programs_.find(next.name); it != table_programs_.end())
+    return &it->second;
+  const CallSpec& whole = executable_.spec();
+  CallSpec spec = {.kernel_name = next.name,
+                   .operands = {whole.operands[next.table]},
+                   .results = {whole.operands[next.table]}};
+  for (const size_t result : next.results) spec.operands.push_back(whole.results[result]);
+  TRY(Executable program,
+      Executable::compile(*client_, next.text, std::move(spec), executable_.device_ids()));
+  return &table_programs_.emplace(next.name, std::move(program)).first->second;
+}
+
+size_t Session::local_of(const Executable& other, size_t n) const {
+  const auto at = std::ranges::find(executable_.local_cores(), other.local_cores()[n]);
+  return static_cast<size_t>(at - executable_.local_cores().begin());
+}
+
+Result<void> Session::read_from_all(size_t result, Results& of) {
   TRY(Executable * gather, gather_for(result));
   const Step step = {Stage::kRun, fmt::format("gathering result {} from all hosts", result)};
   std::vector<std::vector<Buffer*>> operands(local_cores());
-  for (size_t c = 0; c < local_cores(); ++c) {
-    // The two programs may list this host's devices in different orders.
-    const auto at = std::ranges::find(executable_.local_cores(), gather->local_cores()[c]);
-    const auto mine = static_cast<size_t>(at - executable_.local_cores().begin());
-    operands[c] = {&results_[mine][result]};
-  }
+  // The two programs may list this host's devices in different orders.
+  for (size_t c = 0; c < local_cores(); ++c) operands[c] = {&of[local_of(*gather, c)][result]};
   TRY(Launch launch, gather->launch(operands, ++launches_));
   TRY_VOID(launch.wait(step));
   std::vector<std::byte> all;

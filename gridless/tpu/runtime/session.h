@@ -5,6 +5,9 @@
 //   kConstant  copied once: weights
 //   kState     copied once, then it lives on the device: each launch is given the buffer that the
 //              last one left (donated, so in place)
+// Launches may also be chained: the host enqueues several, and a small program on the devices makes
+// a table of each from what the launch before it found, so that nobody has to read that first.
+//
 // Sessions of one DeviceMemory have the same operands in the same places, and share constants and
 // state, as programs for different numbers of rows do.
 #pragma once
@@ -67,9 +70,25 @@ class Session {
   Result<void> start();
   // Waits for all launches. An error of any of them loses the state: every later launch says so.
   Result<void> finish();
-  // Reads a result of the last launch, after finish(), for all cores. Where some of them belong to
-  // other hosts, all hosts must read the same results in the same order.
+
+  // Makes a table on the devices: a plain StableHLO program whose operands are the table as the
+  // host has it and results of the launch before, and whose one result is the table to use.
+  struct TableProgram {
+    std::string name, text;
+    size_t table = 0;             // an operand with Role::kTable
+    std::vector<size_t> results;  // of the kernel
+  };
+  // Enqueues `count` launches behind each other. `prepare(n)` leaves the tables of launch n (from
+  // 0) in the host's memory; what `next` makes of them replaces its table in all but the first.
+  // After finish() the results of all of them can be read. An error of any part loses the state.
+  Result<void> start_chain(size_t count, const std::function<Result<void>(size_t)>& prepare,
+                           const TableProgram& next);
+
+  // Reads a result of the last launch, or of launch n of the last chain, after finish(), for all
+  // cores. Where some of them belong to other hosts, all hosts must read the same results in the
+  // same order.
   Result<void> read(size_t result);
+  Result<void> read(size_t result, size_t n);
 
   const Executable& executable() const { return executable_; }
   static constexpr size_t kMostInFlight = 8;
@@ -79,10 +98,20 @@ class Session {
           std::vector<HostMemory> host);
   Result<void> upload_all(const Source& source, const Progress& progress);
   Result<Upload> upload(size_t local, size_t operand, std::span<const std::byte> data);
+  Result<void> enqueue_chain(size_t count, const std::function<Result<void>(size_t)>& prepare,
+                             const TableProgram& next);
+  void lose_state();
   Result<void> upload_tables();
+  Result<void> make_table(const TableProgram& next);
+  Result<Executable*> compiled(const TableProgram& next);
+  // `keep`: the results of the launch before can still be read.
+  Result<void> enqueue(bool keep);
   Result<void> wait_until(size_t in_flight);
-  Result<void> read_from_all(size_t result);
+  using Results = std::vector<std::vector<Buffer>>;  // [local core][result]
+  Result<void> read_from_all(size_t result, Results& of);
   Result<Executable*> gather_for(size_t result);
+  // The place in this session's lists of the core that is another program's n-th.
+  size_t local_of(const Executable& other, size_t n) const;
   Step upload_step(size_t local, size_t operand) const;
   DeviceMemory::Key key(size_t local, size_t operand) const;
   int local_core(size_t local) const { return executable_.local_cores()[local]; }
@@ -94,9 +123,14 @@ class Session {
   std::vector<Role> roles_;
   std::vector<HostMemory> host_;
   std::map<DeviceMemory::Key, Buffer> tables_;
-  std::map<size_t, Executable> gathers_;  // by result
-  std::vector<Launch> running_;           // the last one's results are kept until they are read
-  std::vector<std::vector<Buffer>> results_;
+  std::map<size_t, Executable> gathers_;              // by result
+  std::map<std::string, Executable> table_programs_;  // by name
+  struct Running {
+    Launch launch;
+    Step step;
+  };
+  std::vector<Running> running_;  // those of which results may be read have them
+  std::vector<Results> results_;  // of what is over: the last launch, or the launches of a chain
   int launches_ = 0;
 };
 

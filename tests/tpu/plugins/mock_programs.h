@@ -2,6 +2,8 @@
 //   mock:increment   operands state (i32, donated), step (i32, 1 element); results state + step,
 //                    and the sum of the new state (i32, 1 element) plus 1000 times the device's id
 //   module @gather   result: the operand's bytes of all cores, one after the other
+//   module @next_rows   operands a row table, first candidates and their ids; result: the table
+//                    with the likeliest token of all cores in its active rows
 //   a tpu_custom_call   the kernel, on the CPU engine: values as on a TPU, in its own time
 #pragma once
 
@@ -87,6 +89,47 @@ class Gather : public MockProgram {
     }
     return "";
   }
+};
+
+class NextRows : public MockProgram {
+ public:
+  // "%shard = stablehlo.constant dense<256>"
+  explicit NextRows(std::string_view text) {
+    constexpr std::string_view kMark = "%shard = stablehlo.constant dense<";
+    shard_ = std::atoi(text.data() + text.find(kMark) + kMark.size());
+  }
+  size_t results() const override { return 1; }
+  size_t result_bytes(size_t, const CoreData& core, size_t) const override {
+    return core.operands[0]->bytes.size();
+  }
+  std::string run(std::span<CoreData> cores) override {
+    for (CoreData& to : cores) {
+      to.results[0]->bytes = to.operands[0]->bytes;
+      auto* table = reinterpret_cast<int32_t*>(to.results[0]->bytes.data());
+      const size_t rows = to.results[0]->bytes.size() / 16;
+      for (size_t r = 0; r < rows; ++r)
+        if (table[3 * rows + r] != 0) table[r] = likeliest(cores, r);
+    }
+    return "";
+  }
+
+ private:
+  int32_t likeliest(std::span<CoreData> cores, size_t row) const {
+    int32_t best = 0;
+    float most = 0;
+    for (size_t c = 0; c < cores.size(); ++c) {
+      float logit = 0;
+      int32_t id = 0;
+      memcpy(&logit, cores[c].operands[1]->bytes.data() + row * 512, 4);
+      memcpy(&id, cores[c].operands[2]->bytes.data() + row * 512, 4);
+      if (c > 0 && logit <= most) continue;
+      most = logit;
+      best = id + static_cast<int32_t>(c) * shard_;
+    }
+    return best;
+  }
+
+  int32_t shard_ = 0;
 };
 
 // A kernel of ours on the CPU engine.
@@ -210,6 +253,7 @@ class KernelProgram : public MockProgram {
 inline std::unique_ptr<MockProgram> make_program(std::string_view text) {
   if (text.find("mock:increment") != std::string_view::npos) return std::make_unique<Increment>();
   if (text.starts_with("module @gather")) return std::make_unique<Gather>();
+  if (text.starts_with("module @next_rows")) return std::make_unique<NextRows>(text);
   if (gridless::ir::is_stablehlo(text)) return KernelProgram::read(text);
   return nullptr;
 }
