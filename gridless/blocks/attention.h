@@ -7,7 +7,7 @@
 // lanes between heads.
 #pragma once
 
-#include "gridless/blocks/step_rows.h"
+#include "gridless/blocks/row_runs.h"
 
 namespace gridless::blocks {
 
@@ -35,11 +35,11 @@ void qkv_rope(Ref y, const RopeTable& rope, const HeadShape& h, Ref qkv);
 
 // Writes the new keys and values of all active rows to their pages (composite kv_append).
 // cache: bf16 HBM [pages, 2, 128, padded], the part of one layer.
-void kv_append(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h);
+void kv_append(Ref qkv, Ref cache, const StepRows& rows, const RowRuns& runs, const HeadShape& h);
 
 // Softmax attention of every active row over positions 0 .. pos (composite decode_attention);
-// out: bf16 panel-major of width G*W.
-void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const HeadShape& h, double scale,
-                      Ref out);
+// out: bf16 panel-major of width G*W. A page is read once for up to 8 rows of a run.
+void decode_attention(Ref qkv, Ref cache, const StepRows& rows, const RowRuns& runs,
+                      const HeadShape& h, double scale, Ref out);
 
 }  // namespace gridless::blocks

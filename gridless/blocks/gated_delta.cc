@@ -1,5 +1,6 @@
 #include "gridless/blocks/gated_delta.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace gridless::blocks {
@@ -18,69 +19,95 @@ Vec column(Vec row) {
 // log(1 + exp(x)), without overflow.
 Vec softplus(Vec x) { return max(x, 0.0) + log1p(exp(neg(abs(x)))); }
 
-// Rows [1, n] one after another as panels [count, 1, 128], zeros behind them.
-Vec as_panels(const std::vector<Vec>& parts, int64_t count) {
-  const Vec row = pad_lanes(concat(parts, 1), count * kLanes);
-  std::vector<Vec> all;
-  for (int64_t p = 0; p < count; ++p) {
-    all.push_back(reshape(slice(row, {0, p * kLanes}, {1, kLanes}), {1, 1, kLanes}));
-  }
-  return concat(all, 0);
-}
+// States of runs that are in VMEM at once, and how many runs ahead they are fetched: while a run is
+// worked on, those of the next ones arrive and those of the last ones leave.
+struct Held {
+  explicit Held(int64_t rows)
+      : states(std::min<int64_t>(rows, 4)), ahead(std::max<int64_t>(1, states - 2)) {}
+  int64_t states, ahead;
+};
 
-// The state of the run that is being worked on, and what one row needs of it.
+// The states of runs, and what one row needs of the one that is being worked on.
 class Recurrence {
  public:
   Recurrence(Kernel& k, const DeltaConstants& constants, const DeltaState& state,
-             const DeltaShape& d, int64_t rows)
-      : k_(k), constants_(constants), state_(state), d_(d) {
+             const StepRows& rows, const RowRuns& runs, const DeltaShape& d)
+      : k_(k),
+        constants_(constants),
+        state_(state),
+        rows_(rows),
+        runs_(runs),
+        d_(d),
+        held_(rows.count) {
     const auto f32 = [&](Shape shape) { return k.vmem(Elem::kF32, std::move(shape)); };
-    matrix_ = f32(delta_matrix_shape(d));
-    committed_ = f32(delta_matrix_shape(d));
-    stored_columns_ = f32(delta_columns_shape(d));
-    pending_ = f32(delta_pending_shape(d));
-    columns_ = f32({d.conv_panels(), rows + kConvColumns, kLanes});
+    const auto each = [&](Shape shape) {
+      shape.insert(shape.begin(), held_.states);
+      return f32(std::move(shape));
+    };
+    matrices_ = each(delta_matrix_shape(d));
+    committed_ = each(delta_matrix_shape(d));
+    stored_columns_ = each(delta_columns_shape(d));
+    pending_ = each(delta_pending_shape(d));
+    columns_ = f32({d.conv_panels(), rows.count + kConvColumns, kLanes});
     keys_ = f32({d.key_heads, d.key_dim, d.value_dim});
     queries_ = f32({d.key_heads, d.key_dim, d.value_dim});
     conv_ = f32({d.conv_panels(), 1, kLanes});
     const Shape heads = {d.value_heads, 1, d.value_dim};
-    values_ = f32(heads), betas_ = f32(heads), decays_ = f32(heads);
-    deltas_ = f32(heads), outputs_ = f32(heads);
-    done_ = k.dma_sem();
-    committing_ = k.dma_sem();
-    columns_.store(zeros(k, Elem::kF32, columns_.shape()));
-    pending_.store(zeros(k, Elem::kF32, pending_.shape()));
-    stored_columns_.store(zeros(k, Elem::kF32, stored_columns_.shape()));
+    values_ = f32(heads), betas_ = f32(heads), decays_ = f32(heads), deltas_ = f32(heads);
+    outputs_ = f32({d.value_heads, rows.count, d.value_dim});
+    loaded_ = k.dma_sems(held_.states);
+    stored_ = k.dma_sems(held_.states);
+    for (const Ref& r : {columns_, pending_, stored_columns_, outputs_}) {
+      r.store(zeros(k, Elem::kF32, r.shape()));
+    }
+    k.loop(0, min(runs.count(), Scalar(held_.ahead)), [&](Scalar run) { load(run); });
   }
 
-  // Before the first row of a run: the committed state and the pending rows that count.
-  void begin(Scalar slot, Scalar row, Scalar position, Scalar keep) {
+  // After all runs: waits for what is still on its way to HBM.
+  void finish() {
+    k_.loop(max(runs_.count() - held_.states, 0), runs_.count(),
+            [&](Scalar run) { wait_stored(run); });
+  }
+
+  // What follows is about `run`.
+  void select(Scalar run) {
+    place_ = run % held_.states;
+    matrix_ = matrices_.at(place_);
+  }
+
+  // Before the first row of the run: the committed state and the pending rows that count.
+  void begin(Scalar run, Scalar row, Scalar keep) {
+    const Scalar slot = rows_.slot(row);
     k_.if_(
-        position == 0,
+        rows_.position(row) == 0,
         [&] {
           matrix_.store(zeros(k_, Elem::kF32, matrix_.shape()));
           for (int64_t j = 0; j < kConvTaps - 1; ++j) put_column(row + j, conv_zeros());
         },
         [&] {
-          const Copy copies[] = {start(state_.matrix.at(slot), matrix_),
-                                 start(state_.columns.at(slot), stored_columns_),
-                                 start(state_.pending.at(slot), pending_)};
-          for (const Copy& c : copies) c.wait();
+          each_part(slot, place_,
+                    [&](Ref home, Ref here) { k_.wait(home, here, loaded_.at(place_)); });
           for (int64_t j = 0; j < kConvTaps - 1; ++j) {
-            put_column(row + j,
-                       stored_columns_.load({0, keep + j, 0}, {d_.conv_panels(), 1, kLanes}));
+            put_column(row + j, stored_columns_.at(place_).load({0, keep + j, 0},
+                                                                {d_.conv_panels(), 1, kLanes}));
           }
           k_.loop(0, keep, [&](Scalar j) { replay(j); });
         });
+    const Scalar next = run + held_.ahead;
+    k_.if_(next < runs_.count(), [&] {
+      k_.if_(next >= held_.states, [&] { wait_stored(next - held_.states); });
+      load(next);
+    });
   }
 
-  // The state as it is now, on its way to HBM until end().
+  // The state as it is now, on its way to HBM.
   void commit(Scalar slot) {
-    k_.loop(0, d_.value_heads, [&](Scalar h) { committed_.at(h).store(matrix_.at(h).load()); });
-    k_.copy(committed_, state_.matrix.at(slot), committing_);
+    const Ref to = committed_.at(place_);
+    k_.loop(0, d_.value_heads, [&](Scalar h) { to.at(h).store(matrix_.at(h).load()); });
+    k_.copy(to, state_.matrix.at(slot), stored_.at(place_));
   }
 
-  // One token: outputs_ = o; as row `pending` of the pending ones if that is not negative.
+  // One token; as row `pending` of the pending ones if that is not negative.
   void step(Ref y, Scalar row, Scalar pending) {
     put_column(row + (kConvTaps - 1), y.load({0, row, 0}, {d_.conv_panels(), 1, kLanes}));
     convolve(row);
@@ -93,24 +120,22 @@ class Recurrence {
       const Vec next = decayed + key * delta;
       matrix_.at(h).store(next);
       deltas_.at(h).store(delta);
-      outputs_.at(h).store(sum(next * query, 0));
+      outputs_.store(reshape(sum(next * query, 0), {1, 1, d_.value_dim}), {h, row, 0});
     });
     k_.if_(pending >= 0, [&] { remember(pending); });
   }
 
-  // After the last row of a run, whose first pending row is `pending`.
+  // After the last row of the run, whose first pending row is `pending`.
   void end(Scalar slot, Scalar pending) {
+    const Ref stored = stored_columns_.at(place_);
     k_.loop(0, kConvTaps - 1 + kPendingRows, [&](Scalar j) {
-      stored_columns_.store(columns_.load({0, pending + j, 0}, {d_.conv_panels(), 1, kLanes}),
-                            {0, j, 0});
+      stored.store(columns_.load({0, pending + j, 0}, {d_.conv_panels(), 1, kLanes}), {0, j, 0});
     });
-    const Copy copies[] = {start(stored_columns_, state_.columns.at(slot)),
-                           start(pending_, state_.pending.at(slot))};
-    for (const Copy& c : copies) c.wait();
-    k_.wait(committed_, state_.matrix.at(slot), committing_);
+    k_.copy(stored, state_.columns.at(slot), stored_.at(place_));
+    k_.copy(pending_.at(place_), state_.pending.at(slot), stored_.at(place_));
   }
 
-  // The output of head h, RMS-normed: [1, value_dim].
+  // The outputs of head h, RMS-normed: [R, value_dim], zeros in inactive rows.
   Vec normed(int64_t h) const {
     const Vec o = outputs_.at(h).load();
     const Vec scale = rsqrt(sum(o * o, 1) * (1.0 / static_cast<double>(d_.value_dim)) + d_.eps);
@@ -118,7 +143,26 @@ class Recurrence {
   }
 
  private:
-  Copy start(Ref from, Ref to) { return k_.copy(from, to, done_); }
+  // What a slot's state consists of, in HBM and in VMEM.
+  void each_part(Scalar slot, Scalar place, const std::function<void(Ref home, Ref here)>& use) {
+    use(state_.matrix.at(slot), matrices_.at(place));
+    use(state_.columns.at(slot), stored_columns_.at(place));
+    use(state_.pending.at(slot), pending_.at(place));
+  }
+  // Of a run that does not begin from nothing.
+  void load(Scalar run) {
+    const Scalar row = runs_.begin(run), place = run % held_.states;
+    k_.if_(rows_.position(row) != 0, [&] {
+      each_part(rows_.slot(row), place,
+                [&](Ref home, Ref here) { k_.copy(home, here, loaded_.at(place)); });
+    });
+  }
+  void wait_stored(Scalar run) {
+    const Scalar place = run % held_.states;
+    // (The matrix left from committed_, which has its size.)
+    each_part(rows_.slot(runs_.begin(run)), place,
+              [&](Ref home, Ref here) { k_.wait(here, home, stored_.at(place)); });
+  }
   Vec conv_zeros() { return zeros(k_, Elem::kF32, {d_.conv_panels(), 1, kLanes}); }
   void put_column(Scalar at, Vec column) { columns_.store(column, {0, at, 0}); }
 
@@ -169,7 +213,7 @@ class Recurrence {
   // Rows of a pending row: keys, then deltas, then decays.
   void remember(Scalar j) {
     const auto put = [&](int64_t at, Vec row) {
-      pending_.at(j).store(pad_lanes(row, kLanes), {at, 0});
+      pending_.at(place_).at(j).store(pad_lanes(row, kLanes), {at, 0});
     };
     for (int64_t g = 0; g < d_.key_heads; ++g) {
       put(g, unit(d_.key_panels() * kLanes + g * d_.key_dim));
@@ -181,7 +225,7 @@ class Recurrence {
   }
 
   void replay(Scalar j) {
-    const Ref row = pending_.at(j);
+    const Ref row = pending_.at(place_).at(j);
     for (int64_t g = 0; g < d_.key_heads; ++g) {
       spread_column(row.load({g, 0}, {1, d_.key_dim}), keys_.at(g));
     }
@@ -196,18 +240,25 @@ class Recurrence {
   Kernel& k_;
   const DeltaConstants& constants_;
   const DeltaState& state_;
+  const StepRows& rows_;
+  const RowRuns& runs_;
   const DeltaShape& d_;
-  Ref matrix_;          // [value_heads, key_dim, value_dim], of the row that was done last
+  Held held_;
+  Scalar place_;  // of the current run
+  Ref matrix_;    // its state: [value_heads, key_dim, value_dim], of the row that was done last
+  // One of each held state:
+  Ref matrices_;
   Ref committed_;       // the same, of the last row that is not pending
   Ref stored_columns_;  // as in HBM
   Ref pending_;         // as in HBM
+  Sems loaded_, stored_;
   // Raw projections: the column of row r at r + 3, those of the three tokens before a run before
   // its first.
   Ref columns_;
   // Of the current row. Keys and queries stand along the first dimension of a head's matrix and
   // are the same in all its lanes.
-  Ref conv_, keys_, queries_, values_, betas_, decays_, deltas_, outputs_;
-  Sem done_, committing_;
+  Ref conv_, keys_, queries_, values_, betas_, decays_, deltas_;
+  Ref outputs_;  // [value_heads, R, value_dim]
 };
 
 }  // namespace
@@ -223,28 +274,32 @@ void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state
                  Ref out) {
   Kernel& k = *y.kernel();
   const auto body = [&] {
-    Recurrence recurrence(k, constants, state, d, rows.count);
-    const Ref normed = k.vmem(Elem::kF32, {d.value_panels(), rows.count, kLanes});
-    normed.store(zeros(k, Elem::kF32, normed.shape()));
+    Recurrence recurrence(k, constants, state, rows, runs, d);
     k.loop(0, rows.count, [&](Scalar r) {
       k.if_(rows.active(r), [&] {
-        const Scalar slot = rows.slot(r), pending = runs.first_pending(r);
-        k.if_(runs.first(r) == r,
-              [&] { recurrence.begin(slot, r, rows.position(r), keep.get({slot})); });
+        const Scalar slot = rows.slot(r), pending = runs.first_pending(r), run = runs.number(r);
+        recurrence.select(run);
+        k.if_(runs.first(r) == r, [&] { recurrence.begin(run, r, keep.get({slot})); });
         k.if_(pending == r, [&] { recurrence.commit(slot); });
         recurrence.step(y, r, r - pending);
-        std::vector<Vec> heads;
-        for (int64_t h = 0; h < d.value_heads; ++h) heads.push_back(recurrence.normed(h));
-        normed.store(as_panels(heads, d.value_panels()), {0, r, 0});
         k.if_(runs.after(r) == 0, [&] { recurrence.end(slot, pending); });
       });
     });
-    const Vec z = y.load({d.z_panel(), 0, 0}, {d.value_panels(), rows.count, kLanes});
-    out.store(cast(normed.load() * silu(z), Elem::kBf16));
+    std::vector<Vec> heads;
+    for (int64_t h = 0; h < d.value_heads; ++h) heads.push_back(recurrence.normed(h));
+    const Vec normed = pad_lanes(concat(heads, 1), d.value_panels() * kLanes);
+    for (int64_t p = 0; p < d.value_panels(); ++p) {
+      const Vec z =
+          reshape(y.load({d.z_panel() + p, 0, 0}, {1, rows.count, kLanes}), {rows.count, kLanes});
+      const Vec gated = slice(normed, {0, p * kLanes}, {rows.count, kLanes}) * silu(z);
+      out.store(reshape(cast(gated, Elem::kBf16), {1, rows.count, kLanes}), {p, 0, 0});
+    }
+    recurrence.finish();
   };
   k.composite("gated_delta",
               {y, constants.conv, constants.vectors, state.matrix, state.columns, state.pending,
-               rows.table, runs.first_table(), runs.after_table(), keep, out},
+               rows.table, runs.first_table(), runs.after_table(), keep, out, runs.begin_table(),
+               runs.number_table(), runs.count()},
               {{"key_heads", d.key_heads},
                {"value_heads", d.value_heads},
                {"key_dim", d.key_dim},

@@ -7,6 +7,8 @@ RowRuns::RowRuns(const StepRows& rows) {
   const int64_t count = rows.count;
   first_ = k.smem(Elem::kI32, {count});
   after_ = k.smem(Elem::kI32, {count});
+  begin_ = k.smem(Elem::kI32, {count});
+  number_ = k.smem(Elem::kI32, {count});
   first_.set({0}, 0);
   after_.set({count - 1}, 0);
   // Row r continues the run of the row before it.
@@ -17,6 +19,12 @@ RowRuns::RowRuns(const StepRows& rows) {
   k.loop(1, count, [&](Scalar i) {
     const Scalar r = (count - 1) - i;
     after_.set({r}, where(continues(r + 1), after_.get({r + 1}) + 1, 0));
+  });
+  count_ = k.loop(0, count, Scalar(0), [&](Scalar r, Scalar before) {
+    begin_.set({before}, r);  // stands if r begins a run
+    const Scalar until = before + where(rows.active(r) && first_.get({r}) == r, Scalar(1), 0);
+    number_.set({r}, until - 1);
+    return until;
   });
 }
 

@@ -17,7 +17,7 @@ inline constexpr int64_t kPendingRows = 8;
 
 class RowRuns {
  public:
-  // Fills two SMEM tables in the current scope.
+  // Fills four SMEM tables in the current scope.
   explicit RowRuns(const StepRows& rows);
 
   Scalar first(Scalar r) const { return first_.get({r}); }  // the first row of r's run
@@ -25,11 +25,18 @@ class RowRuns {
   // The first row of r's run that stays pending. (Before it the state is committed.)
   Scalar first_pending(Scalar r) const;
 
+  Scalar count() const { return count_; }                     // of runs
+  Scalar begin(Scalar i) const { return begin_.get({i}); }    // the first row of run i
+  Scalar number(Scalar r) const { return number_.get({r}); }  // of the run of active row r
+
   Ref first_table() const { return first_; }  // i32 [R]
   Ref after_table() const { return after_; }
+  Ref begin_table() const { return begin_; }
+  Ref number_table() const { return number_; }
 
  private:
-  Ref first_, after_;
+  Ref first_, after_, begin_, number_;
+  Scalar count_;
 };
 
 }  // namespace gridless::blocks

@@ -1,10 +1,11 @@
 // The weight stream: every matrix of the step, read through one ring of VMEM slots
 // (docs/weight_stream.md, architecture.md section 6).
 //
-// Chunk g sits at row g * chunk_rows of the image and goes to slot g % slots. When chunk g is about
-// to be used, the copy of chunk g + slots - 1 starts: its slot held chunk g - 1, which has been
-// used. So the next matrix, the next layer and the head are always on the way while this chunk is
-// multiplied, without a branch per matrix.
+// Chunk g sits at row g * chunk_rows of the image and goes to slot g % slots. Chunks of a matrix
+// are used up to `together` at a time, one wait after another and then all products: a wait drains
+// the matrix units. When chunk g is about to be used, the copy of chunk g + slots - together
+// starts: its slot held chunk g - together, which has been used. So the next matrix, the next layer
+// and the head are always on the way while this chunk is multiplied, without a branch per matrix.
 #pragma once
 
 #include <functional>
@@ -38,13 +39,22 @@ class WeightStream {
 
  private:
   void start(Scalar chunk);
-  // Waits for a chunk, starts its successor, runs `use` on the slot.
-  void chunk(Scalar chunk, const std::function<void(Ref tile)>& use);
+  // Waits for `count` chunks, starts as many others, runs `use` on the slot of each.
+  void take(Scalar first, int64_t count, const std::function<void(int64_t i, Ref tile)>& use);
+  // All products of a matrix: those of group g go to y(i), the i-th of the `count` groups that are
+  // taken together; then use(g, i), if there is one.
+  struct Together {
+    int64_t groups, parts;
+  };
+  Together together(const weights::MatrixLayout& m) const;
+  void products(const weights::MatrixLayout& m, Ref x,
+                const std::function<Ref(Scalar group, int64_t i)>& y,
+                const std::function<void(Scalar group, int64_t i)>& use);
 
   Kernel& k_;
   Ref image_;
   const weights::StreamLayout& layout_;
-  int slots_;
+  int slots_, together_;
   Ref ring_;
   Sem done_;
   Scalar base_;  // first chunk of the current layer or tail

@@ -38,7 +38,6 @@ Result<void> SlotTable::provide_page(const Row& row) {
 }
 
 Result<void> SlotTable::go_on(std::span<const Row> rows) {
-  if (!rows_taken_back_) return {};
   std::vector<int32_t> seen;
   for (size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
@@ -53,6 +52,7 @@ Result<void> SlotTable::go_on(std::span<const Row> rows) {
       return input_error("row {}: the rows of slot {} do not stand together", r, row.slot);
     }
     seen.push_back(row.slot);
+    if (!rows_taken_back_) continue;
     const int64_t at = held_[static_cast<size_t>(row.slot)];
     if (row.position > at || take_back(row.slot, row.position) != row.position) {
       return input_error(

@@ -24,8 +24,9 @@ class SlotTable {
 
   // A page for the row's position. Errors: a position beyond the slot's pages.
   Result<void> provide_page(const Row& row);
-  // Takes the slots of recurrent models back to where their rows begin. Errors: rows that do not go
-  // on from what a slot holds.
+  // Takes the slots of recurrent models back to where their rows begin. Errors: rows of a slot
+  // that do not stand together, position by position; rows of a recurrent model that do not go on
+  // from what the slot holds.
   Result<void> go_on(std::span<const Row> rows);
   // The rows have been launched.
   void count(std::span<const Row> rows);

@@ -296,18 +296,23 @@ TEST(CompositeBody, QkvRope) {
   }
 }
 
-// Rows of several sequences at the edges of tiles and pages, some of them inactive. Rows of one
-// slot have different positions: consecutive ones, as in a prefill or a verification.
+// Rows of several sequences at the edges of tiles and pages: runs of consecutive positions, as in a
+// prefill or a verification, slot after slot, with inactive rows between and behind them.
 constexpr int64_t kSlots = 3, kSlotPages = 3;
 std::vector<int32_t> row_table(int64_t rows, Random& random) {
   constexpr int32_t kStarts[kSlots] = {126, 0, 255};
-  int32_t next[kSlots] = {kStarts[0], kStarts[1], kStarts[2]};
+  const int64_t first_slot = random.below(kSlots);
   std::vector<int32_t> out(static_cast<size_t>(4 * rows));
-  for (int64_t r = 0; r < rows; ++r) {
-    const auto slot = static_cast<size_t>(random.below(kSlots));
-    out[static_cast<size_t>(rows + r)] = static_cast<int32_t>(slot);
-    out[static_cast<size_t>(2 * rows + r)] = next[slot]++;
-    out[static_cast<size_t>(3 * rows + r)] = r == 0 || random.below(4) != 0;
+  int64_t r = 0;
+  for (int64_t i = 0; i < kSlots && r < rows; ++i) {
+    const int64_t slot = (first_slot + i) % kSlots;
+    const int64_t length = random.below(rows) + (i == 0 ? 1 : 0);
+    for (int64_t n = 0; n < length && r < rows; ++n, ++r) {
+      out[static_cast<size_t>(rows + r)] = static_cast<int32_t>(slot);
+      out[static_cast<size_t>(2 * rows + r)] = kStarts[slot] + static_cast<int32_t>(n);
+      out[static_cast<size_t>(3 * rows + r)] = 1;
+    }
+    r += random.below(2);
   }
   return out;
 }
@@ -327,8 +332,10 @@ TEST(CompositeBody, KvAppendAndDecodeAttention) {
         const Ref cache = k.inout("cache", Elem::kBf16, {pages, 2, kPageTokens, h.padded()});
         k.scope([&] {
           const Ref local = copy_in(k, qkv), context = k.vmem(Elem::kBf16, out.shape());
-          kv_append(local, cache, table, h);
-          decode_attention(local, cache, table, h, 1 / std::sqrt(double(h.head_dim)), context);
+          const RowRuns runs(table);
+          kv_append(local, cache, table, runs, h);
+          decode_attention(local, cache, table, runs, h, 1 / std::sqrt(double(h.head_dim)),
+                           context);
           copy_out(k, context, out);
         });
       };
@@ -354,7 +361,7 @@ TEST(CompositeBody, KvAppendToTheBit) {
                        k.input("pages", Elem::kI32, {kSlots, kSlotPages}, Space::kSmem)};
         const Ref qkv = k.input("qkv", Elem::kBf16, {h.groups + 2, rows, h.padded()});
         const Ref cache = k.inout("cache", Elem::kBf16, {pages, 2, kPageTokens, h.padded()});
-        k.scope([&] { kv_append(copy_in(k, qkv), cache, table, h); });
+        k.scope([&] { kv_append(copy_in(k, qkv), cache, table, RowRuns(table), h); });
       };
       check(build, {bytes_of(row_table(rows, random)), bytes_of(page_table()),
                     halves(random, (h.groups + 2) * rows * h.padded()),

@@ -139,14 +139,16 @@ TEST(RecurrentState, DraftsChangeNothing) {
   }
 }
 
-TEST(RecurrentState, RowsOfASlotStandTogether) {
-  const auto runner = load("c_tp8", {.slots = 2, .context = 128});
-  const auto apart = runner->step(std::vector<Row>{{1, 0, 0}, {1, 1, 0}, {2, 0, 1}});
-  ASSERT_FALSE(apart);
-  EXPECT_NE(apart.error().message.find("slot 0 do not stand together"), std::string::npos);
-  const auto gap = runner->step(std::vector<Row>{{1, 0, 0}, {1, 0, 2}});
-  ASSERT_FALSE(gap);
-  EXPECT_NE(gap.error().message.find("position 2 after 0"), std::string::npos);
+TEST(StepRunner, RowsOfASlotStandTogether) {
+  for (const char* model : {"c_tp8", "untied"}) {
+    const auto runner = load(model, {.slots = 2, .context = 128});
+    const auto apart = runner->step(std::vector<Row>{{1, 0, 0}, {1, 1, 0}, {2, 0, 1}});
+    ASSERT_FALSE(apart);
+    EXPECT_NE(apart.error().message.find("slot 0 do not stand together"), std::string::npos);
+    const auto gap = runner->step(std::vector<Row>{{1, 0, 0}, {1, 0, 2}});
+    ASSERT_FALSE(gap);
+    EXPECT_NE(gap.error().message.find("position 2 after 0"), std::string::npos);
+  }
 }
 
 }  // namespace

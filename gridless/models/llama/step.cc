@@ -57,6 +57,7 @@ std::expected<ir::Program, Diagnostics> llama_step(const LlamaConfig& m, const L
     WeightStream w(k, io.weights, stream, ring_slots(stream, rows));
     const Ref norms = copy_in(k, io.norms);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
+    const RowRuns runs(io.rows);
 
     embed(io.rows, io.embedding, x);
     k.loop(0, m.layers, [&](Scalar layer) {
@@ -67,9 +68,9 @@ std::expected<ir::Program, Diagnostics> llama_step(const LlamaConfig& m, const L
         rms_norm(x, norms.at(layer * 2), h, m.hidden, m.rms_eps);
         const Ref qkv = k.vmem(Elem::kBf16, {heads.groups + 2, rows, heads.padded()});
         qkv_rope(w.project("qkv", h), rope, heads, qkv);
-        kv_append(qkv, cache, io.rows, heads);
+        kv_append(qkv, cache, io.rows, runs, heads);
         const Ref context = activations(k, Elem::kBf16, heads.groups * heads.width(), rows);
-        decode_attention(qkv, cache, io.rows, heads, scale, context);
+        decode_attention(qkv, cache, io.rows, runs, heads, scale, context);
         cores.add_sum(0, w.project("o", context), x);
         // MLP.
         rms_norm(x, norms.at(layer * 2 + 1), h, m.hidden, m.rms_eps);

@@ -105,9 +105,9 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
         const auto attention = [&](Scalar f) {
           const Ref qkv = k.vmem(Elem::kBf16, {heads.groups + 2, rows, heads.padded()});
           qkv_norm_rope(project("qkv", h), head_norms.at(f), rope, heads, m.rms_eps, qkv);
-          kv_append(qkv, io.kv.at(f), io.rows, heads);
+          kv_append(qkv, io.kv.at(f), io.rows, runs, heads);
           const Ref context = activations(k, Elem::kBf16, heads.groups * heads.width(), rows);
-          decode_attention(qkv, io.kv.at(f), io.rows, heads, scale, context);
+          decode_attention(qkv, io.kv.at(f), io.rows, runs, heads, scale, context);
           gate_context(context, project("gate", h));
           return project("o", context);
         };
