@@ -68,12 +68,13 @@ bool is_model_target(const Target& target) {
 }
 
 Result<ir::Program> build_model(const Target& target, int cores) {
-  static const std::set<std::string_view> known = {"rows",    "sequences", "use",
-                                                   "context", "format",    "layers"};
+  static const std::set<std::string_view> known = {"rows",   "sequences", "use",  "context",
+                                                   "format", "layers",    "delta"};
   for (const auto& [key, value] : target.keys) {
     if (!known.contains(key)) {
       return input_error(
-          "this model has no key '{}': rows, sequences, use, context, format and layers are known",
+          "this model has no key '{}': rows, sequences, use, context, format, layers and delta are "
+          "known",
           key);
     }
   }
@@ -96,6 +97,13 @@ Result<ir::Program> build_model(const Target& target, int cores) {
       number(target, "context", found.model->context() - step.rows, 0, int64_t{1} << 24));
   step.slot_pages = (context + step.rows + blocks::kPageTokens - 1) / blocks::kPageTokens;
   step.pages = step.slots * step.slot_pages;
+  if (const auto it = target.keys.find("delta"); it != target.keys.end()) {
+    if (!found.model->rows_taken_back())
+      return input_error("delta={}: this model has no delta rule", it->second);
+    if (it->second != "recurrent" && it->second != "chunked")
+      return input_error("delta={}: recurrent or chunked", it->second);
+    step.chunked_delta = it->second == "chunked";
+  }
   TRY(const int64_t wanted_layers, number(target, "layers", layers, 1, layers));
   if (wanted_layers != layers) {
     TRY(found.model, found.model->with_layers(wanted_layers));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gridless/blocks/delta_chunk.h"
+
 namespace gridless::blocks {
 
 namespace {
@@ -125,6 +127,43 @@ class Recurrence {
     k_.if_(pending >= 0, [&] { remember(pending); });
   }
 
+  // Before begin() of any run that chunk() is for: the columns of all rows.
+  void put_columns(Ref y) {
+    columns_.store(y.load({0, 0, 0}, {d_.conv_panels(), rows_.count, kLanes}),
+                   {0, kConvTaps - 1, 0});
+  }
+
+  // Rows first .. end - 1 of the run in one go (delta_chunk.h). Their columns are there.
+  void chunk(Ref y, Scalar first, Scalar end) {
+    const int64_t rows = rows_.count;
+    Vec total;
+    for (int64_t t = 0; t < kConvTaps; ++t) {
+      const Vec tap = reshape(constants_.conv.at(t).load(), {d_.conv_panels(), 1, kLanes});
+      const Vec term = columns_.load({0, t, 0}, {d_.conv_panels(), rows, kLanes}) * tap;
+      total = t == 0 ? term : total + term;
+    }
+    const Ref conv = k_.vmem(Elem::kF32, {d_.conv_panels(), rows, kLanes});
+    conv.store(silu(total));
+    const auto inside = [&](Vec v) {
+      const Vec row = iota(k_, v.shape(), 0);
+      return where((row >= first) & (row < end), v, 0.0);
+    };
+    const Gates gates = gates_of(y.load({d_.gate_panel(), 0, 0}, {1, rows, kLanes}));
+    const Vec beta = inside(gates.beta), log_decay = inside(gates.log_decay);
+    for (int64_t g = 0; g < d_.key_heads; ++g) {
+      const Vec q = query_of(conv, g), key = inside(key_of(conv, g));
+      for (int64_t h = g * d_.heads_per_key(); h < (g + 1) * d_.heads_per_key(); ++h) {
+        const DeltaChunk all =
+            delta_chunk(q, key, value_of(conv, h), slice(beta, {0, h}, {rows, 1}),
+                        slice(log_decay, {0, d_.value_heads + h}, {rows, 1}), matrix_.at(h).load());
+        matrix_.at(h).store(all.state);
+        const Vec row = iota(k_, all.outputs.shape(), 0);
+        outputs_.at(h).store(
+            where((row >= first) & (row < end), all.outputs, outputs_.at(h).load()));
+      }
+    }
+  }
+
   // After the last row of the run, whose first pending row is `pending`.
   void end(Scalar slot, Scalar pending) {
     const Ref stored = stored_columns_.at(place_);
@@ -175,34 +214,45 @@ class Recurrence {
       total = t == 0 ? term : total + term;
     }
     conv_.store(silu(total));
-    const double scale = 1.0 / std::sqrt(static_cast<double>(d_.key_dim));
     for (int64_t g = 0; g < d_.key_heads; ++g) {
-      const Vec q = unit(g * d_.key_dim);
-      const Vec key = unit(d_.key_panels() * kLanes + g * d_.key_dim);
-      spread_column(q * scale, queries_.at(g));
-      spread_column(key, keys_.at(g));
+      spread_column(query_of(conv_, g), queries_.at(g));
+      spread_column(key_of(conv_, g), keys_.at(g));
     }
-    for (int64_t h = 0; h < d_.value_heads; ++h) {
-      values_.at(h).store(
-          columns(conv_, 2 * d_.key_panels() * kLanes + h * d_.value_dim, d_.value_dim));
-    }
+    for (int64_t h = 0; h < d_.value_heads; ++h) values_.at(h).store(value_of(conv_, h));
   }
 
-  // The key_dim columns of conv_ from `start`, scaled to length 1.
-  Vec unit(int64_t start) const {
-    const Vec v = columns(conv_, start, d_.key_dim);
+  // Of the rows of `conv`, panel-major: queries and keys of length 1, the queries scaled.
+  Vec query_of(Ref conv, int64_t g) const {
+    return unit(conv, g * d_.key_dim) * (1.0 / std::sqrt(static_cast<double>(d_.key_dim)));
+  }
+  Vec key_of(Ref conv, int64_t g) const {
+    return unit(conv, d_.key_panels() * kLanes + g * d_.key_dim);
+  }
+  Vec value_of(Ref conv, int64_t h) const {
+    return columns(conv, 2 * d_.key_panels() * kLanes + h * d_.value_dim, d_.value_dim);
+  }
+  Vec unit(Ref conv, int64_t start) const {
+    const Vec v = columns(conv, start, d_.key_dim);
     return v * rsqrt(sum(v * v, 1) + d_.eps);
   }
 
   void spread_column(Vec row, Ref to) { to.store(broadcast(column(row), to.shape())); }
 
-  // betas_ and decays_ from b and a.
-  void spread(Vec gates) {
-    const Vec ba = reshape(gates, {1, kLanes});
-    const Vec beta = logistic(ba);
+  // [rows, 128]: beta in the lanes of b, log decay in those of a.
+  struct Gates {
+    Vec beta, log_decay;
+  };
+  Gates gates_of(Vec panel) const {
+    const Vec ba = reshape(panel, {panel.dim(1), kLanes});
     const Vec a = constants_.vectors.load({0, 0}, {1, kLanes});
     const Vec dt = constants_.vectors.load({1, 0}, {1, kLanes});
-    const Vec decay = exp(a * softplus(ba + dt));
+    return {logistic(ba), a * softplus(ba + dt)};
+  }
+
+  // betas_ and decays_ from b and a.
+  void spread(Vec panel) {
+    const Gates gates = gates_of(panel);
+    const Vec beta = gates.beta, decay = exp(gates.log_decay);
     for (int64_t h = 0; h < d_.value_heads; ++h) {
       const Shape wide = {1, d_.value_dim};
       betas_.at(h).store(broadcast(slice(beta, {0, h}, {1, 1}), wide));
@@ -216,7 +266,7 @@ class Recurrence {
       pending_.at(place_).at(j).store(pad_lanes(row, kLanes), {at, 0});
     };
     for (int64_t g = 0; g < d_.key_heads; ++g) {
-      put(g, unit(d_.key_panels() * kLanes + g * d_.key_dim));
+      put(g, key_of(conv_, g));
     }
     for (int64_t h = 0; h < d_.value_heads; ++h) {
       put(d_.key_heads + h, deltas_.at(h).load());
@@ -271,17 +321,28 @@ Shape delta_pending_shape(const DeltaShape& d) {
 
 void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state,
                  const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d,
-                 Ref out) {
+                 DeltaRule rule, Ref out) {
   Kernel& k = *y.kernel();
+  const bool in_chunks = rule == DeltaRule::kChunked && rows.count > kPendingRows;
   const auto body = [&] {
     Recurrence recurrence(k, constants, state, rows, runs, d);
+    if (in_chunks) recurrence.put_columns(y);
     k.loop(0, rows.count, [&](Scalar r) {
       k.if_(rows.active(r), [&] {
         const Scalar slot = rows.slot(r), pending = runs.first_pending(r), run = runs.number(r);
         recurrence.select(run);
-        k.if_(runs.first(r) == r, [&] { recurrence.begin(run, r, keep.get({slot})); });
+        k.if_(runs.first(r) == r, [&] {
+          recurrence.begin(run, r, keep.get({slot}));
+          if (in_chunks) {
+            k.if_(pending > r, [&] { k.scope([&] { recurrence.chunk(y, r, pending); }); });
+          }
+        });
         k.if_(pending == r, [&] { recurrence.commit(slot); });
-        recurrence.step(y, r, r - pending);
+        if (in_chunks) {
+          k.if_(pending <= r, [&] { recurrence.step(y, r, r - pending); });
+        } else {
+          recurrence.step(y, r, r - pending);
+        }
         k.if_(runs.after(r) == 0, [&] { recurrence.end(slot, pending); });
       });
     });
@@ -296,6 +357,11 @@ void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state
     }
     recurrence.finish();
   };
+  // (No hand kernel takes rows in chunks: for a CPU there is nothing to gain.)
+  if (in_chunks) {
+    k.scope(body);
+    return;
+  }
   k.composite("gated_delta",
               {y, constants.conv, constants.vectors, state.matrix, state.columns, state.pending,
                rows.table, runs.first_table(), runs.after_table(), keep, out, runs.begin_table(),

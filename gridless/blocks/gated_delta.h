@@ -59,7 +59,12 @@ Shape delta_pending_shape(const DeltaShape& d);
 // y: f32 [projection_panels, R, 128]; out: bf16 panel-major of width value_heads * value_dim.
 // Rows of a slot whose first has position 0 start from nothing; others go on from the slot's state,
 // of whose pending rows keep[slot] count.
+enum class DeltaRule {
+  kRecurrent,  // row by row: the bits of a row do not depend on how a sequence is cut into launches
+  kChunked,    // what a launch commits at once (delta_chunk.h), for prompts; R a multiple of 8
+};
 void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state,
-                 const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d, Ref out);
+                 const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d,
+                 DeltaRule rule, Ref out);
 
 }  // namespace gridless::blocks

@@ -65,6 +65,7 @@ class StepRunner::Impl {
     shape.slot_pages = (options.context + kPageTokens - 1) / kPageTokens;
     shape.pages = shape.slots * shape.slot_pages;
     shape.formats = native;
+    shape.chunked_delta = options.chunked_delta;
     if (options.format) shape.formats = {*options.format, *options.format};
     if (on_tpu()) TRY_VOID(take_programs());
     TRY(model, m.on_cores(options.cores, shape));

@@ -36,6 +36,9 @@ struct RunnerOptions {
   int64_t slots = 1;                      // sequences that may be live at once
   int64_t context = 2048;                 // tokens a sequence may reach; rounded up to pages of 128
   int64_t max_rows = 64;                  // largest launch
+  // Models with a delta rule: rows of a prompt in chunks (blocks/delta_chunk.h). Then the bits of a
+  // row depend on how its prompt was cut.
+  bool chunked_delta = false;
   // For kTpu. The programs say cores and the most of slots, context and rows that they hold.
   std::shared_ptr<const TpuPrograms> programs;
   TpuOptions tpu;

@@ -21,6 +21,8 @@ struct StepShape {
   int64_t candidates = 8;   // top-k candidates per row
   Formats formats;
   int64_t max_chunk_bytes = 4 << 20;
+  // Models with a delta rule: rows that are committed at once are taken in chunks.
+  bool chunked_delta = false;
 };
 
 // Slots of the weight ring. While a core waits for its peers, or works through a layer's

@@ -464,7 +464,7 @@ TEST(CompositeBody, GatedDelta) {
           const RowRuns runs(table);
           const Ref result = k.vmem(Elem::kBf16, out.shape());
           gated_delta(copy_in(k, y), {copy_in(k, conv), copy_in(k, vectors)}, state, table, runs,
-                      keep, d, result);
+                      keep, d, DeltaRule::kRecurrent, result);
           copy_out(k, result, out);
         });
       };

@@ -60,6 +60,37 @@ TEST(RecurrentState, RejectedDraftsLeaveNoTrace) {
   }
 }
 
+// Prompts in chunks of matrix products: near the golden logits, and the recurrence goes on from the
+// state that they leave.
+TEST(RecurrentState, ChunkedPrompts) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.model);
+    RunnerOptions options{.cores = c.cores, .slots = 2, .context = 256};
+    const auto plain = load(c.model, options);
+    options.chunked_delta = true;
+    const auto chunked = load(c.model, options);
+    const std::vector<GoldenSequence> golden = golden_sequences(c.model);
+    const GoldenSequence& longest = *std::ranges::max_element(
+        golden, {}, [](const GoldenSequence& s) { return s.fed().size(); });
+    const Tokens tokens = longest.fed();
+    for (const size_t chunk : {16, 64}) {
+      const Logits got = prefill(*chunked, 0, tokens, chunk);
+      expect_near(longest.exact, got);
+      EXPECT_FALSE(same_bits(prefill(*plain, 0, tokens, chunk), got)) << "nothing was chunked";
+    }
+    // Two sequences in one launch, each with rows that are committed at once.
+    std::vector<Row> rows;
+    for (int32_t slot : {1, 0}) {
+      for (int32_t i = 0; i < 24; ++i) rows.push_back({tokens[static_cast<size_t>(i)], slot, i});
+    }
+    chunked->truncate(0, 0);
+    const Logits both = step(*chunked, rows);
+    const Logits right(longest.exact.begin(), longest.exact.begin() + 24);
+    expect_near(right, {both.begin(), both.begin() + 24});
+    expect_near(right, {both.begin() + 24, both.end()});
+  }
+}
+
 TEST(RecurrentState, GoesBackOverPendingRowsOnly) {
   const auto runner = load("c_tp8", {.context = 128});
   const Tokens tokens = golden_sequences("c_tp8")[0].fed();

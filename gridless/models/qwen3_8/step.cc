@@ -115,7 +115,8 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
           const Ref mixed = activations(k, Elem::kBf16, delta.value_heads * delta.value_dim, rows);
           gated_delta(project("in", h), {conv.at(f), vectors.at(f)},
                       {io.matrix.at(f), io.columns.at(f), io.pending.at(f)}, io.rows, runs, io.keep,
-                      delta, mixed);
+                      delta, step.chunked_delta ? DeltaRule::kChunked : DeltaRule::kRecurrent,
+                      mixed);
           return project("out", mixed);
         };
         const int64_t per_period = run.full ? m.full_per_period() : m.linear_per_period();
