@@ -156,16 +156,12 @@ std::expected<void, std::string> upgrade_wait2(Op& op) {
   op.operands =
       send ? std::vector<Value*>{second, sem, first} : std::vector<Value*>{first, second, sem};
   op.operands.insert(op.operands.end(), ids.begin(), ids.end());
-  std::vector<NamedAttr> attrs = {
-      {std::string(kSegments), Attr::dense_array(Elem::kI32, {1, send, 1, !send, device, core, 0})},
-      {"priority", Attr::i32(0)},
-  };
-  for (NamedAttr& a : op.attrs) {
-    if (a.first != kSegments && a.first != "priority" && a.first != "wait_target")
-      attrs.push_back(std::move(a));
-  }
-  attrs.emplace_back("wait_target", Attr::boolean(!send));
-  op.attrs = std::move(attrs);
+  std::erase_if(op.attrs, [](const NamedAttr& a) {
+    return a.first == "priority" || a.first == "wait_target";
+  });
+  set_segments(op.attrs, {1, send, 1, !send, device, core, 0});
+  add_missing(op, "priority", Attr::i32(0));
+  add_missing(op, "wait_target", Attr::boolean(!send));
   return {};
 }
 
