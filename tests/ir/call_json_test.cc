@@ -60,7 +60,7 @@ TEST(CallJson, ErrorsNameThePlace) {
   EXPECT_THAT(error(R"(, "aliases": 7)"), HasSubstr("aliases: a list is needed"));
   EXPECT_THAT(
       error(R"(, "backend_config_without_body": {"custom_call_config": {"collective_id": 1.5}})"),
-      HasSubstr("backend_config.custom_call_config.collective_id: an integer"));
+      HasSubstr("backend_config_without_body.custom_call_config.collective_id: an integer"));
   for (const char* wrong :
        {R"({"kernel_name": 1, "operands": [], "results": []})",
         R"({"kernel_name": "k", "operands": [3], "results": []})",
@@ -71,6 +71,34 @@ TEST(CallJson, ErrorsNameThePlace) {
     EXPECT_THAT(call.error().message, Not(HasSubstr("exception"))) << wrong;
     EXPECT_THAT(call.error().message, HasSubstr("needed")) << wrong;
   }
+}
+
+// Line and column, as for what is no JSON at all.
+TEST(CallJson, ErrorsNameLineAndColumn) {
+  const auto error = [](std::string_view json) {
+    const auto call = parse_call_json(json);
+    return call ? "accepted" : call.error().message;
+  };
+  const std::string head =
+      "{\n  \"kernel_name\": \"k, \\\"{[\",\n  \"results\": [],\n  \"operands\": [\n    "
+      "{\"dtype\": \"f32\", \"shape\": [8]},\n";
+  EXPECT_EQ(error(head + "    {\"dtype\": \"f32\", \"shape\": [8, \"x\"]}]}"),
+            "call.json: line 6, column 35, operands[1].shape[1]: an integer is needed, not \"x\"");
+  EXPECT_THAT(error(head + "    {\"shape\": [8], \"dtype\": \"f33\"}]}"),
+              HasSubstr("line 6, column 29, operands[1].dtype: unknown dtype 'f33'"));
+  EXPECT_THAT(error(head + "    {\"dtype\": \"f32\"}]}"),
+              HasSubstr("line 6, column 5: operands[1].shape is missing"));
+  EXPECT_THAT(error(head + "    {\"dtype\": \"f32\", \"shape\": [0]}]}"),
+              HasSubstr("line 6, column 31, operands[1].shape: in1: shape 0"));
+  EXPECT_THAT(error(head + "    {\"dtype\": \"f32\", \"shape\": [8], \"color\": 9}]}"),
+              HasSubstr("line 6, column 45, operands[1].color: memory space color 9"));
+  EXPECT_THAT(
+      error(head + "    {\"dtype\": \"f32\", \"shape\": [8]}],\n \"num_partitions\": 1000}"),
+      HasSubstr("line 7, column 20, num_partitions: the call is for 1000 devices"));
+  EXPECT_THAT(error(head + "    {\"dtype\": \"f32\", \"shape\": [8]}],\n \"aliases\": [ "
+                           "{\"output\": [], \"operand\": 0}]}"),
+              HasSubstr("line 7, column 15, aliases[0]: alias of result 0"));
+  EXPECT_THAT(error("{\"results\": []}"), HasSubstr("line 1, column 1: kernel_name is missing"));
 }
 
 TEST(CallJson, AliasesAreCheckedBetweenBuffersThatExistAndAreAlike) {
