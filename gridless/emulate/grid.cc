@@ -81,7 +81,11 @@ void Grid::copy(size_t argument, const Shape& at, bool in) {
   const View inner = slice(window, into, sizes), outer = slice(tensor, from, sizes);
   const View &source = in ? outer : inner, &target = in ? inner : outer;
   copy_view(source, target);
-  if (machine_.recorder) copy_contents(source, target);
+  if (!machine_.recorder) return;
+  if (!in && inspect(core_.buffers[argument], region_of(inner)).all_garbage)
+    machine_.recorder->unwritten_block(core_, argument, at);
+  copy_contents(source, target);
+  machine_.recorder->window_copy(core_, argument, outer, in);
 }
 
 bool Grid::next() {
@@ -95,6 +99,7 @@ bool Grid::next() {
   std::vector<Shape> next(windows_.size());
   for (size_t k = 0; k < windows_.size(); ++k)
     if (kernel_.arguments[k].is_window && !last) next[k] = block_index(k);
+  if (machine_.recorder) machine_.recorder->grid_step(core_);
   // All outputs out before any input comes in: an aliased tensor may be read where it was written.
   for (size_t k = 0; k < windows_.size(); ++k) {
     if (kernel_.arguments[k].role != Argument::Role::kOutput || next[k] == windows_[k].at) continue;

@@ -43,6 +43,8 @@ std::expected<void, Diagnostics> read_window(const ir::Module& module, const ir:
       arg.in_elements = true;
       arg.pad_low = first_list(value->text);
     }
+    if (key == "pipeline_mode")
+      arg.synchronous = value->text.find("synchronous") != std::string::npos;
     if (key != "transform_indices") continue;
     const ir::Op* transform = module.function(value->text);
     if (!transform)

@@ -23,6 +23,7 @@ struct Argument {
   Program transform;         // grid indices, prefetch refs -> block indices
   bool in_elements = false;  // the transform gives element offsets, not block numbers
   Shape pad_low;             // in_elements: padding before the tensor
+  bool synchronous = false;  // one buffer: blocks move between steps, not beside them
 
   // The chip reaches HBM memory in place; other arguments are copied in before and out after.
   bool in_place() const {

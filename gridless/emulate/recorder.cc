@@ -31,6 +31,9 @@ Recorder::Recorder(const Kernel& kernel, int cores) : kernel_(kernel) {
         canonical_.back() = k;
     }
   }
+  for (const Argument& arg : kernel.arguments)
+    shared_tensor_.push_back(arg.tensor >= 0 && arg.aliased >= 0);
+  trace.steps.resize(static_cast<size_t>(cores));
   cores_.resize(static_cast<size_t>(cores));
   seen_.resize(static_cast<size_t>(cores));
   for (PerCore& c : cores_) c.life.assign(kernel.sites.size(), -1);
@@ -103,6 +106,28 @@ void Recorder::new_window(const Core& core, int site) {
   lives.push_back({node, {}});
   cores_[static_cast<size_t>(core.id)].life[static_cast<size_t>(site)] =
       static_cast<int32_t>(lives.size()) - 1;
+}
+
+void Recorder::grid_step(const Core& core) {
+  auto& steps = trace.steps[static_cast<size_t>(core.id)];
+  if (std::ranges::find(shared_tensor_, true) == shared_tensor_.end()) return;
+  steps.push_back({next(core), core.grid});
+}
+
+void Recorder::window_copy(const Core& core, size_t argument, const View& tensor, bool in) {
+  if (!shared_tensor_[argument]) return;
+  trace.windows.push_back(
+      {.core = core.id,
+       .argument = static_cast<int32_t>(argument),
+       .footprint = trace.footprints.intern(region_of(tensor), tensor.buffer->type.shape()),
+       .step = static_cast<int32_t>(trace.steps[static_cast<size_t>(core.id)].size()) - 1,
+       .in = in});
+}
+
+void Recorder::unwritten_block(const Core& core, size_t argument, const Shape& block) {
+  const auto k = static_cast<int32_t>(argument);
+  const auto same = [&](const UnwrittenBlock& b) { return b.argument == k; };
+  if (std::ranges::none_of(trace.unwritten, same)) trace.unwritten.push_back({k, core.id, block});
 }
 
 void Recorder::allocate(const At& at) {
@@ -263,10 +288,8 @@ void Recorder::stuck(const Core& core) {
                          trace.semaphore(core.id, w.site, w.index), w.need});
 }
 
-void Recorder::settle(int32_t& life, int32_t memory, int from, Node wait) const {
+void Recorder::settle(int32_t& life, int32_t memory, Node wait) const {
   const auto& lives = trace.lives[static_cast<size_t>(memory)];
-  const int32_t sender = trace.memory(from, trace.site_of(memory));
-  if (lives.size() == trace.lives[static_cast<size_t>(sender)].size()) return;
   for (size_t k = lives.size(); k-- > 0;)
     if (lives[k].begin.pos < wait.pos && (!lives[k].end.known() || wait.pos < lives[k].end.pos)) {
       life = static_cast<int32_t>(k);
@@ -289,11 +312,11 @@ void Recorder::settle_lives() {
       if (w == log.waits.size()) break;
       if (e.issue.core == owner) continue;
       const Node wait = trace.waits[static_cast<size_t>(log.waits[w])].at;
-      settle(e.life, trace.memory(owner, trace.semaphore_site_of(semaphore)), e.issue.core, wait);
+      settle(e.life, trace.memory(owner, trace.semaphore_site_of(semaphore)), wait);
       if (e.copy < 0) continue;
       Access& target =
           trace.accesses[static_cast<size_t>(trace.copies[static_cast<size_t>(e.copy)].target)];
-      settle(target.life, target.memory, e.issue.core, wait);
+      settle(target.life, target.memory, wait);
     }
   }
 }

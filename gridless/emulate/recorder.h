@@ -42,6 +42,13 @@ class Recorder {
   void leave(const Core& core);
   // The window buffers of `site` get another block.
   void new_window(const Core& core, int site);
+  // A step of the grid begins; after the last one once more.
+  void grid_step(const Core& core);
+  // Between its last step and the one that begins a block moves between `tensor` (the part that
+  // exists) and the window of the argument.
+  void window_copy(const Core& core, size_t argument, const View& tensor, bool in);
+  // Nothing was stored in the window whose block goes out.
+  void unwritten_block(const Core& core, size_t argument, const Shape& block);
   void allocate(const At& at);
   void end_scope(const At& at, int first_site, int last_site);
 
@@ -62,8 +69,8 @@ class Recorder {
   void stuck(const Core& core);
 
   // After a run that ended: accesses and increments by other cores carry the sender's count of the
-  // scopes they belong to. Where the owner has entered that scope another number of times, they
-  // belong to the one whose wait takes them. Any choice for which the rules hold is a proof.
+  // scopes they belong to. Cores may enter a scope different numbers of times: they belong to the
+  // one of the owner's whose wait takes them. Any choice for which the rules hold is a proof.
   void settle_lives();
 
   // The contents of a result at the end; null: all known.
@@ -86,12 +93,13 @@ class Recorder {
   void own_access(const At& at, const View& v, const Region& region, bool write);
   void mix(uint64_t value);
   int32_t life(int core, int32_t site) const;
-  void settle(int32_t& life, int32_t memory, int from, Node wait) const;
+  void settle(int32_t& life, int32_t memory, Node wait) const;
   void suspect(const At& at, Suspect::What what, const View& v, std::string detail);
 
   const Kernel& kernel_;
   int64_t seq_ = 0;
-  std::vector<int32_t> canonical_;  // by site: the site whose memory it is
+  std::vector<int32_t> canonical_;   // by site: the site whose memory it is
+  std::vector<bool> shared_tensor_;  // by argument: another one reaches its tensor
   struct PerCore {
     int32_t pos = 0, waits = 0;
     int32_t epoch = 0;          // counts synchronising events

@@ -231,6 +231,7 @@ Result<Rerun> rerun(const ir::Module& module, const ir::Call& call, int cores,
     Options o = options;
     o.scheduler = &order;
     out.program_order.report = emulator->run(there.cores, o);
+    if (out.program_order.report.finished) hostile.watch.by_position = plain.watch.uneven_sites();
     o.scheduler = &follower;
     out.run.report = emulator->run(here.cores, o);
     out.not_followed = std::move(follower.not_followed);

@@ -1,9 +1,7 @@
 #include "gridless/emulate/scalars_only.h"
 
-#include <set>
-#include <unordered_map>
-
 #include "gridless/emulate/codec.h"
+#include "gridless/emulate/ref_sites.h"
 
 namespace gridless::emulate {
 namespace {
@@ -14,11 +12,7 @@ constexpr int64_t kMostKeptBytes = 16 << 20;
 // Which sites scalars may come from.
 class DataSites {
  public:
-  explicit DataSites(const Kernel& kernel) : kernel_(kernel) {
-    for (const Instr& in : kernel.body.code)
-      if (in.kind == Instr::Kind::kOp && in.op->info().effect == ir::Effect::kAlloc)
-        sites_[in.op] = in.target;
-  }
+  explicit DataSites(const Kernel& kernel) : kernel_(kernel), refs_(kernel) {}
 
   std::vector<bool> find() {
     keep_.assign(kernel_.sites.size(), false);
@@ -30,10 +24,10 @@ class DataSites {
     for (const Instr& in : kernel_.body.code) {
       if (in.kind != Instr::Kind::kOp) continue;
       if (in.op->code == ir::OpCode::kMemrefLoad)
-        for (const int site : sites_of(in.op->operands[0])) keep(site);
+        for (const int site : refs_.sites_of(in.op->operands[0])) keep(site);
       if (in.op->code == ir::OpCode::kTpuEnqueueDma)
-        for (const int source : sites_of(in.op->operands[0]))
-          for (const int target : sites_of(in.op->segment(2).at(0)))
+        for (const int source : refs_.sites_of(in.op->operands[0]))
+          for (const int target : refs_.sites_of(in.op->segment(2).at(0)))
             copies.emplace_back(source, target);
     }
     for (bool more = true; more;) {
@@ -67,67 +61,9 @@ class DataSites {
     return out;
   }
 
-  // The sites that a ref may be of: several, where a loop or a branch carries it.
-  std::set<int> sites_of(const ir::Value* v) const {
-    std::set<int> sites;
-    std::set<const ir::Value*> seen;
-    collect(v, sites, seen);
-    return sites;
-  }
-
-  void collect(const ir::Value* v, std::set<int>& sites, std::set<const ir::Value*>& seen) const {
-    while (v->op && v->op->info().effect == ir::Effect::kView) v = v->op->operands[0];
-    if (!seen.insert(v).second) return;
-    if (v->op) {
-      if (const auto it = sites_.find(v->op); it != sites_.end()) sites.insert(it->second);
-    } else if (v->block == &kernel_.function->body()) {
-      sites.insert(v->index);
-    }
-    for (const ir::Value* from : carried(*v)) collect(from, sites, seen);
-  }
-
-  // What a result of a loop or a branch, or an argument of its blocks, may be.
-  static std::vector<const ir::Value*> carried(const ir::Value& v) {
-    const ir::Op* op = v.op ? v.op : v.block->parent->parent;
-    if (!op) return {};
-    std::vector<const ir::Value*> out;
-    const auto take = [&](const auto& values, size_t k) {
-      if (k < values.size()) out.push_back(values[k]);
-    };
-    const auto index = static_cast<size_t>(v.index);
-    const auto yielded = [&](size_t region, size_t k) {
-      if (region >= op->regions.size() || op->regions[region]->blocks.empty()) return;
-      const ir::Block& block = op->body(region);
-      if (!block.ops.empty()) take(block.ops.back()->operands, k);
-    };
-    switch (op->code) {
-      case ir::OpCode::kScfFor:  // arguments: the counter, then what is carried
-        if (!v.op && index == 0) break;
-        take(op->operands, (v.op ? index : index - 1) + 3);
-        yielded(0, v.op ? index : index - 1);
-        break;
-      case ir::OpCode::kScfWhile:  // the condition's operands: whether to go on, then what is
-                                   // carried
-        if (v.op || v.block == &op->body(1)) {
-          yielded(0, index + 1);
-        } else {
-          take(op->operands, index);
-          yielded(1, index);
-        }
-        break;
-      case ir::OpCode::kScfIf:
-      case ir::OpCode::kTpuRegion:
-        for (size_t r = 0; v.op && r < op->regions.size(); ++r) yielded(r, index);
-        break;
-      default:
-        break;
-    }
-    return out;
-  }
-
   const Kernel& kernel_;
+  RefSites refs_;
   std::vector<bool> keep_;
-  std::unordered_map<const ir::Op*, int> sites_;
 };
 
 // Instructions that only make vectors, or have no values.

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "gridless/emulate/check/check.h"
+#include "gridless/emulate/explore/explore.h"
 #include "gridless/lang/kernel.h"
 #include "gridless/lang/ops.h"
 #include "gridless/models/llama/model.h"
@@ -160,36 +161,49 @@ INSTANTIATE_TEST_SUITE_P(Each, Step,
                            return fmt::format("Cores{}Rows{}", info.param.cores, info.param.rows);
                          });
 
-// Core 0 enters the scope twice and core 1 once before they exchange in it: which of its scopes an
-// access belongs to is the owner's to count.
-TEST(Scopes, MayBeEnteredAnotherNumberOfTimesByTheSender) {
+// Cores that exchange in a scope that each has entered another number of times, in all (core 0 in
+// rounds 0 and 1, core 1 in round 1) or only before (core 1 in rounds 1 and 2): which of its scopes
+// an access belongs to is the owner's to count. The explorer says the same.
+ir::Program uneven_scopes(bool barrier, int last_of_core_1) {
   using namespace lang;  // NOLINT: one program in the language
-  for (const bool barrier : {true, false}) {
-    Kernel k("uneven", 2);
-    const Ref y = k.output("y", Elem::kF32, {8, 128});
-    k.loop(0, 2 - k.core(), [&](lang::Scalar round) {
-      k.scope([&] {
-        const Ref mine = k.vmem(Elem::kF32, {8, 128}), theirs = k.vmem(Elem::kF32, {8, 128});
-        const Sem sent = k.dma_sem(), received = k.dma_sem();
-        mine.store(full(k, Elem::kF32, {8, 128}, 1));
-        k.if_(round == 1 - k.core(), [&] {
-          if (barrier) k.barrier_all();
-          const Copy c = k.copy_to(1 - k.core(), mine, theirs, sent, received);
-          c.wait();
-          c.wait_sent();
-          k.copy(theirs, y, sent).wait();
-        });
+  Kernel k("uneven", 2);
+  const Ref y = k.output("y", Elem::kF32, {8, 128});
+  k.loop(k.core(), k.core() * (last_of_core_1 - 1) + 2, [&](lang::Scalar round) {
+    k.scope([&] {
+      const Ref mine = k.vmem(Elem::kF32, {8, 128}), theirs = k.vmem(Elem::kF32, {8, 128});
+      const Sem sent = k.dma_sem(), received = k.dma_sem();
+      mine.store(full(k, Elem::kF32, {8, 128}, 1));
+      k.if_(round == 1, [&] {
+        if (barrier) k.barrier_all();
+        const Copy c = k.copy_to(1 - k.core(), mine, theirs, sent, received);
+        c.wait();
+        c.wait_sent();
+        k.copy(theirs, y, sent).wait();
       });
     });
-    auto program = k.finish();
-    ASSERT_TRUE(program) << to_string(program.error());
-    const auto report = emulate::check(program->module, program->call, 2, {});
-    ASSERT_TRUE(report) << report.error().message;
-    EXPECT_EQ(report->certificate, barrier) << why(*report);
-    for (const Diagnostic& d : report->diagnostics())
-      EXPECT_EQ(d.kind, "missing_barrier") << d.str();
-    EXPECT_EQ(report->findings.empty(), barrier);
-  }
+  });
+  auto program = k.finish();
+  if (!program) throw std::runtime_error(to_string(program.error()));
+  return std::move(*program);
+}
+
+TEST(Scopes, MayBeEnteredAnotherNumberOfTimesByTheSender) {
+  for (const int last : {1, 2})
+    for (const bool barrier : {true, false}) {
+      SCOPED_TRACE(fmt::format("core 1 up to round {}, barrier {}", last, barrier));
+      const ir::Program program = uneven_scopes(barrier, last);
+      const auto report = emulate::check(program.module, program.call, 2, {});
+      ASSERT_TRUE(report) << report.error().message;
+      EXPECT_EQ(report->certificate, barrier) << why(*report);
+      for (const Diagnostic& d : report->diagnostics())
+        EXPECT_EQ(d.kind, "missing_barrier") << d.str();
+      EXPECT_EQ(report->findings.empty(), barrier);
+      const auto explored = emulate::explore(program.module, program.call, 2, {});
+      ASSERT_TRUE(explored) << explored.error().message;
+      EXPECT_TRUE(explored->exhausted) << explored->stopped;
+      EXPECT_EQ(explored->kinds().contains("missing_barrier"), !barrier);
+      EXPECT_EQ(explored->clean(), barrier) << fmt::format("{}", fmt::join(explored->kinds(), " "));
+    }
 }
 
 }  // namespace

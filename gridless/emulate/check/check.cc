@@ -22,7 +22,8 @@ constexpr std::string_view kAssumptions[] = {
     "all of the source is read",
     "A4 every copy and signal arrives in the end",
     "A5 addresses are static and the same on all cores",
-    "A6 the window copies of a grid's pipeline are right and private",
+    "A6 a grid's pipeline fetches a block while the step before runs at the earliest, and has "
+    "written one back when the step after ends at the latest",
     "A7 launches on a core run in order; barrier semaphores start at zero",
     "A8 the data is as given: all timings, not all inputs",
     "A9 nothing outside the kernel touches its memory; operands do not overlap unless aliased",
@@ -44,6 +45,7 @@ Finding finding(Diagnostic d) { return {std::move(d), {}, std::nullopt}; }
 void apply_rules(const Trace& trace, std::vector<Finding>& out, CheckReport& report) {
   Rules rules(trace);
   rules.races();
+  rules.windows();
   rules.entries();
   rules.timing_reads();
   if (trace.finished) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "gridless/emulate/ref_sites.h"
+
 namespace gridless::emulate {
 namespace {
 
@@ -39,6 +41,13 @@ bool differ(const Emulator& emulator, const GarbageRun& a, const GarbageRun& b) 
     return true;
   if (emulator.kernel().scalars_only()) return false;
   return a.report.finished && results_differ(emulator, a, b);
+}
+
+// Some access of this run writes the buffer that the suspect read.
+bool ever_written(const Trace& trace, const Suspect& s) {
+  return std::ranges::any_of(trace.accesses, [&](const Access& a) {
+    return a.write && trace.core_of(a.memory) == s.core && trace.site_of(a.memory) == s.site;
+  });
 }
 
 // Under scalars only, the operands that are given and no results.
@@ -95,6 +104,7 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
     return {};
   };
   std::map<int, Judgement> judged;
+  const std::vector<bool> with_other_data = RefSites(emulator.kernel()).written_for_some_data();
   const Trace& trace = first.recorder->trace;
   for (const Suspect& s : suspects) {
     const bool beyond = s.what == Suspect::What::kOutOfBounds;
@@ -146,6 +156,10 @@ std::vector<Finding> judge_suspects(const Emulator& emulator, int cores, const C
                    .where = s.code.op->loc,
                    .notes = {"at " + trace.where(s.code)},
                    .hint = "write the buffer before copying it"};
+      if (!ever_written(trace, s) && with_other_data[static_cast<size_t>(s.site)]) {
+        d.severity = Diagnostic::Severity::kWarning;
+        d.notes.push_back("the kernel writes it for other data: a table, say, that is empty here");
+      }
       out.push_back({std::move(d), {s.core}, std::nullopt});
     } else if (untold && s.detail == "was never written") {
       Diagnostic d{.severity = Diagnostic::Severity::kWarning,

@@ -88,6 +88,25 @@ void Rules::never_written() {
     f.diagnostic.severity = Diagnostic::Severity::kWarning;
     f.diagnostic.where = trace_.kernel->function->loc;
   }
+  for (const UnwrittenBlock& b : trace_.unwritten) {
+    const auto site = static_cast<size_t>(b.argument);
+    const Argument& arg = arguments[site];
+    if (!written[site] && arg.aliased < 0) continue;
+    Finding& f =
+        add("uninitialised_read", {},
+            fmt::format("no step that has block {} of result {} ({}) stores anything in it",
+                        ir::shape_str(b.block), arg.tensor, arg.name),
+            arg.aliased < 0 ? "store to every block, or let no step have the block"
+                            : "store to every block: a window of a result does not start with "
+                              "what its operand holds",
+            {b.core});
+    f.diagnostic.severity = Diagnostic::Severity::kWarning;
+    f.diagnostic.where = trace_.kernel->function->loc;
+    f.diagnostic.notes.push_back(
+        arg.aliased < 0
+            ? "what was in the window's buffer goes to the result"
+            : fmt::format("what was in the window's buffer goes over operand {}", arg.aliased));
+  }
 }
 
 namespace {

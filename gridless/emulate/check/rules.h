@@ -32,7 +32,8 @@ class Rules {
   void entries();          // R8: remote writes and increments against kernel entry
   void timing_reads();     // R10
   void semaphores_left();  // not zero at the end, and why
-  void never_written();    // results that nobody writes
+  void never_written();    // results that nobody writes, or blocks of them
+  void windows();          // blocks of a grid that are fetched too early or written back too late
   void deadlock(const WaitForGraph& graph);
 
   std::vector<Finding> take() { return std::move(findings_); }
@@ -45,6 +46,12 @@ class Rules {
   void pair(const Class& a, const Class& b);
   void race(const Access& a, const Access& b);
   void self_overlap(const CopyEvent& copy);
+  struct Windows;  // the blocks of one tensor on one core
+  void blocks_meet(const Windows& all);
+  void block_meets(const Windows& all, const Access& a);
+  void stale_block(const WindowCopy& out, const WindowCopy& other);
+  void block_race(const WindowCopy& w, const Access& a);
+  std::string describe(const WindowCopy& w) const;
   void too_early(Node begin, Node at, const Code& code, int owner, const std::string& target,
                  const std::string& details);
   // The event after which the address belongs to this life of the memory or semaphore site.
@@ -80,6 +87,7 @@ class Rules {
   std::map<std::pair<int, ir::Space>, std::vector<int32_t>> scope_ends_;  // by core: positions
   std::vector<Finding> findings_;
   std::set<std::tuple<std::string, const ir::Op*, const ir::Op*>> reported_;
+  std::set<std::pair<int32_t, int32_t>> met_blocks_;  // arguments whose blocks were reported
 };
 
 }  // namespace gridless::emulate

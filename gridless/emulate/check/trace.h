@@ -94,6 +94,30 @@ struct Life {
   Node begin, end;
 };
 
+// Where a step of the grid begins on its core; the last one is behind all steps.
+struct StepBegin {
+  Node at;
+  std::vector<int64_t> grid;
+};
+
+// A block between its tensor and its window, where a run in program order moves it: before step
+// `step`, an output after the step before. The chip's pipeline fetches it while the step before
+// runs, and writes it back while the next one does (check/windows.cc).
+struct WindowCopy {
+  int core = 0;
+  int32_t argument = 0;
+  int32_t footprint = 0;  // in the tensor
+  int32_t step = 0;       // Trace::steps
+  bool in = false;
+};
+
+// A block of a result that went out although nothing had been stored in its window.
+struct UnwrittenBlock {
+  int32_t argument = 0;
+  int core = 0;
+  Shape block;
+};
+
 // A core that did not return.
 struct Stuck {
   int core = 0;
@@ -127,8 +151,12 @@ struct Trace {
     const auto i = static_cast<size_t>(k);
     return std::span(counters).subspan(iterations[i], iterations[i + 1] - iterations[i]);
   }
-  std::vector<Stuck> stuck;  // a deadlock, if not empty
-  bool finished = false;     // every core returned
+  // Per core, and the blocks of tensors that more than one argument can reach.
+  std::vector<std::vector<StepBegin>> steps;
+  std::vector<WindowCopy> windows;
+  std::vector<UnwrittenBlock> unwritten;  // the first of each argument
+  std::vector<Stuck> stuck;               // a deadlock, if not empty
+  bool finished = false;                  // every core returned
   int64_t events = 0;
   int launches = 1;
 

@@ -29,6 +29,7 @@ class Search {
         keeper_(stepper_, watch_),
         reduction_(stepper_, kernel) {
     watch_.in_second_launch = launches > 1;
+    watch_.by_position.assign(kernel.sites.size(), true);
   }
 
   void run() {

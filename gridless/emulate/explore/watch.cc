@@ -6,12 +6,20 @@
 
 namespace gridless::emulate {
 
-Watch::Watch(const Kernel& kernel, int cores) : kernel_(kernel) {
+Watch::Watch(const Kernel& kernel, int cores)
+    : by_position(kernel.sites.size(), false), kernel_(kernel) {
   lives.resize(static_cast<size_t>(cores));
   for (Lives& l : lives) {
     l.begun.assign(kernel.sites.size(), 0);
     l.ended.assign(kernel.sites.size(), 0);
   }
+}
+
+std::vector<bool> Watch::uneven_sites() const {
+  std::vector<bool> out(kernel_.sites.size(), false);
+  for (size_t s = 0; s < out.size(); ++s)
+    for (const Lives& l : lives) out[s] = out[s] || l.begun[s] != lives[0].begun[s];
+  return out;
 }
 
 bool Watch::window(int site) const {
@@ -142,7 +150,11 @@ void Watch::remote(const Core& core, int owner, int site, bool count, const ir::
           op, core.id);
     return;
   }
-  const int32_t life = std::max(0, mine.begun[s] - 1);
+  const bool position = scoped(site) && by_position[s];
+  const bool inside = theirs.begun[s] > theirs.ended[s];
+  const int32_t life = !position ? std::max(0, mine.begun[s] - 1)
+                       : inside  ? theirs.ended[s]
+                                 : theirs.begun[s];
   const bool gone = theirs.left > core.launch || (scoped(site) && theirs.ended[s] > life) ||
                     (window(site) && theirs.begun[s] > mine.begun[s]);
   if (gone && (!count || scoped(site))) {

@@ -56,6 +56,15 @@ class Watch : public Witness {
   // At the end of a timing.
   void end(const Stepper& stepper, const Hash& results);
 
+  // Which life of a scoped site another core's access belongs to: the one that the sender counts,
+  // or, for the sites named here, the one that the owner is in when it comes, else its next one.
+  // The latter fits scopes that cores enter different numbers of times. It is enough to see every
+  // fault where all timings are looked at: an access that may also come before or after the life
+  // it belongs to does so in another timing, under way at the end of a scope or left in its count.
+  std::vector<bool> by_position;
+  // The sites whose scopes cores have entered different numbers of times so far.
+  std::vector<bool> uneven_sites() const;
+
   // The state, to be saved and restored.
   std::vector<Flight> flights;  // as Machine::in_flight
   std::vector<Lives> lives;     // by core
