@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 namespace gridless::blocks {
 
@@ -11,9 +10,13 @@ namespace {
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 // Pages of keys and values on the way or in use: HBM answers after 0.7 us, in which a core can read
 // 2 MiB.
-constexpr int64_t kPageRingBytes = int64_t{2} << 20, kFewestPages = 4, kMostPages = 16;
+constexpr int64_t kPageRingBytes = int64_t{2} << 20, kFewestPages = 8, kMostPages = 16;
+// Pages that are worked on at once: scores, their maximum and the sum over the values wait for each
+// other, for as long as a product takes to leave the matrix units.
+constexpr int64_t kPagesAtOnce = 4;
+static_assert(kFewestPages >= 2 * kPagesAtOnce);
 // Rows that a page is read for at once: the sublanes of a register. Their sums stay in registers.
-constexpr int64_t kMostBlockRows = 8, kMostSumElements = 32 * 1024;
+constexpr int64_t kMostBlockRows = 8, kMostSumElements = 64 * 1024;
 // Rows of a page that one read-modify-write covers: the packed tile of 16-bit elements.
 constexpr int64_t kTileRows = 16;
 
@@ -136,6 +139,8 @@ class RowBlock {
         sums_(sums) {
     ring_ = k.vmem(Elem::kBf16, {pages_held(), 2, kPageTokens, h.padded()});
     arrived_ = k.dma_sems(pages_held());
+    // Pages behind the last one are worked on with it, with weights of zero: they must be numbers.
+    ring_.store(zeros(k, Elem::kBf16, ring_.shape()));
   }
 
   // Rows first .. first + size - 1.
@@ -182,6 +187,7 @@ class RowBlock {
   // The rows from r on that belong to r's run.
   void attend_run(Scalar first, Scalar r) {
     const int64_t q_rows = queries(), width = h_.padded(), held = pages_held();
+    const int64_t at_once = std::min<int64_t>(kPagesAtOnce, rows_.pages.dim(1));
     const Scalar slot = rows_.slot(r);
     const Scalar last = min(r + runs_.after(r), first + (size_ - 1));
     const Scalar pages = rows_.position(last) / kPageTokens + 1;
@@ -190,33 +196,44 @@ class RowBlock {
       k_.copy(page(i), ring_.at(i % held), arrived_.at(i % held));
     };
     // (A table of few pages cannot be asked for more, even behind a condition.)
-    const int64_t at_first = std::min<int64_t>(held - 1, rows_.pages.dim(1));
+    const int64_t ahead = held - at_once, at_first = std::min(ahead, rows_.pages.dim(1));
     k_.loop(0, min(pages, Scalar(at_first)), [&](Scalar i) { start(i); });
     const Vec q = masked_queries(first);
     // The position of a row of the run; others go as far as r, for nothing.
     const auto in_run = [&](int64_t i) { return first + i >= r && first + i <= last; };
-    const Vec limit = of_queries(by_row(kPageTokens, [&](int64_t i) {
+    const Vec limit = of_queries(by_row(kPageTokens * at_once, [&](int64_t i) {
       return where(in_run(i), rows_.position(first + i), rows_.position(r));
     }));
-    const std::vector<Vec> state =
-        k_.loop(0, pages,
-                {full(k_, Elem::kF32, {q_rows, 1}, kMinusInfinity),
-                 zeros(k_, Elem::kF32, {q_rows, 1}), zeros(k_, Elem::kF32, {q_rows, width})},
-                [&](Scalar i, std::vector<Vec> s) {
-                  const Ref keys_values = ring_.at(i % held);
-                  k_.wait(page(i), keys_values, arrived_.at(i % held));
-                  k_.if_(i + (held - 1) < pages, [&] { start(i + (held - 1)); });
-                  const Vec raw = dot_nt(q, keys_values.at(0).load(),
-                                         zeros(k_, Elem::kF32, {q_rows, kPageTokens})) *
-                                  scale_;
-                  const Vec token = iota(k_, {q_rows, kPageTokens}, 1) + i * kPageTokens;
-                  const Vec score = where(token <= limit, raw, kMinusInfinity);
-                  const Vec top = max(s[0], max_over(score, 1));
-                  const Vec shrink = exp(s[0] - top), p = exp(score - top);
-                  const Vec values = dot(cast(p, Elem::kBf16), keys_values.at(1).load(),
-                                         zeros(k_, Elem::kF32, {q_rows, width}));
-                  return std::vector<Vec>{top, s[1] * shrink + sum(p, 1), s[2] * shrink + values};
-                });
+    const std::vector<Vec> state = k_.loop(
+        0, (pages + (at_once - 1)) / at_once,
+        {full(k_, Elem::kF32, {q_rows, 1}, kMinusInfinity), zeros(k_, Elem::kF32, {q_rows, 1}),
+         zeros(k_, Elem::kF32, {q_rows, width})},
+        [&](Scalar group, std::vector<Vec> s) {
+          const Scalar from = group * at_once;
+          for (int64_t i = 0; i < at_once; ++i) {
+            const Scalar p = from + i;
+            k_.if_(p < pages, [&] { k_.wait(page(p), ring_.at(p % held), arrived_.at(p % held)); });
+          }
+          for (int64_t i = 0; i < at_once; ++i) {
+            const Scalar p = from + i + ahead;
+            k_.if_(p < pages, [&] { start(p); });
+          }
+          std::vector<Vec> products, values;
+          for (int64_t i = 0; i < at_once; ++i) {
+            const Ref keys_values = ring_.at((from + i) % held);
+            products.push_back(
+                dot_nt(q, keys_values.at(0).load(), zeros(k_, Elem::kF32, {q_rows, kPageTokens})));
+            values.push_back(keys_values.at(1).load());
+          }
+          const Vec raw = concat(products, 1) * scale_;
+          const Vec token = iota(k_, raw.shape(), 1) + from * kPageTokens;
+          const Vec score = where(token <= limit, raw, kMinusInfinity);
+          const Vec top = max(s[0], max_over(score, 1));
+          const Vec shrink = exp(s[0] - top), p = exp(score - top);
+          const Vec add =
+              dot(cast(p, Elem::kBf16), concat(values, 0), zeros(k_, Elem::kF32, {q_rows, width}));
+          return std::vector<Vec>{top, s[1] * shrink + sum(p, 1), s[2] * shrink + add};
+        });
     put(first, state[2] / state[1],
         by_row(kLanes, [&](int64_t i) { return where(in_run(i), Scalar(1), Scalar(0)); }) == 1);
   }
@@ -255,12 +272,12 @@ class RowBlock {
   Sems arrived_;
 };
 
-// As many rows as divide the launch and as the registers of their sums allow.
+// A tile of rows if their sums fit the registers, else row by row: other numbers of rows do not
+// begin at tiles.
 int64_t rows_per_block(int64_t rows, const HeadShape& h) {
-  const int64_t row_elements = h.groups * h.heads * h.padded();
-  int64_t size = std::gcd(rows, kMostBlockRows);
-  while (size > 1 && size * row_elements > kMostSumElements) size /= 2;
-  return size;
+  const int64_t size = std::min(rows, kMostBlockRows);
+  const bool fits = size * h.groups * h.heads * h.padded() <= kMostSumElements;
+  return rows % size == 0 && fits ? size : 1;
 }
 
 }  // namespace

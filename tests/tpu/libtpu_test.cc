@@ -198,6 +198,29 @@ TEST_F(LibtpuTest, TakesTheLlamaStep) {
   }
 }
 
+// Blocks of rows begin at tiles, or are single rows: where the sums of a tile of rows do not fit
+// the registers too (8 heads on one core).
+TEST_F(LibtpuTest, TakesAnyNumberOfRows) {
+  const std::pair<const char*, int> cases[] = {{"llama_8b", 1}, {"smollm2", 1}, {"llama_8b", 8}};
+  for (const auto& [name, cores] : cases) {
+    models::LlamaConfig config = models::llama_config(models::find_model(name)->facts);
+    config.layers = 1;
+    const auto sharding = models::shard_llama(config, cores);
+    ASSERT_TRUE(sharding) << sharding.error().message;
+    for (const int64_t rows : {2, 8, 16}) {
+      const models::StepShape shape = {.rows = rows, .slots = 2, .pages = 32, .slot_pages = 16};
+      auto program = models::llama_step(config, *sharding, shape,
+                                        models::llama_stream(config, *sharding, shape));
+      ASSERT_TRUE(program) << to_string(program.error());
+      const auto call =
+          compile_kernel(*compiler_, std::move(*program), *chips::smallest_slice(cores));
+      ASSERT_TRUE(call) << name << ": " << call.error().message;
+      EXPECT_TRUE(call->result.compiled)
+          << name << ", " << rows << " rows" << to_string(call->result.diagnostics);
+    }
+  }
+}
+
 TEST_F(LibtpuTest, TakesTheProgramsThatJaxPrints) {
   int programs = 0;
   for (const auto& entry : nlohmann::json::parse(read("/corpus/index.json"))) {
