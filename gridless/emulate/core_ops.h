@@ -119,6 +119,8 @@ struct CoreOps {
   // Faults with out_of_bounds unless the block lies in the ref.
   void check_block(const ir::Op& op, const View& v, const Shape& starts, const Shape& sizes,
                    const Shape& steps) const;
+  // The same for a slice of which only the size is used.
+  void check_size(const ir::Op& op, const Shape& sizes) const;
   void check_writable(const ir::Op& op, const View& v) const;
   Step load(const ir::Op& op, const View& v, Shape starts, Shape steps, const RtValue* mask);
   // Operand 0 to the block at `starts`.

@@ -39,6 +39,19 @@ void CoreOps::check_writable(const ir::Op& op, const View& v) const {
         "alias the input to an output, or copy it to scratch");
 }
 
+void CoreOps::check_size(const ir::Op& op, const Shape& sizes) const {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  int64_t elements = 1;
+  for (const int64_t n : sizes) {
+    if (n < 0 || (n > 0 && elements > kMost / n))
+      fault(op, "out_of_bounds",
+            fmt::format("{} on core {}: no wait is for {} elements", op.info().name, core.id,
+                        ir::shape_str(sizes)),
+            "check the size that is waited for");
+    elements *= n;
+  }
+}
+
 Step CoreOps::view_or_fault(const ir::Op& op, std::string problem, View v) {
   if (!problem.empty()) fault(op, "shape_mismatch", fmt::format("{}: {}", op.info().name, problem));
   set(std::move(v));
@@ -67,7 +80,11 @@ Step CoreOps::TpuMemrefSlice(const ir::Op& op) {
   size_t next = begins[2];
   for (int64_t& s : sizes)
     if (s == ir::kDynamic) s = integer(next++);
-  check_block(op, v, starts, sizes, {});
+  if (instr->target == Instr::kSizeOnly) {
+    check_size(op, sizes);
+  } else {
+    check_block(op, v, starts, sizes, {});
+  }
   set(slice(v, starts, sizes));
   return Step::kNext;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "gridless/emulate/codec.h"
 
@@ -72,6 +73,27 @@ std::string shape_problem(const Argument& arg, Type spec) {
   if (matches) return {};
   return fmt::format("{} has shape {}, the call's is {}", arg.name, ir::shape_str(arg.type.shape()),
                      ir::shape_str(spec.shape()));
+}
+
+// Without bounds checks a slice may be larger than its ref if nothing but waits takes it: they only
+// take its size (one wait for many copies). Such instructions get target kSizeOnly.
+void find_sizes_of_waits(Kernel& kernel) {
+  std::vector<const ir::Op*> ops;
+  ir::walk(*kernel.function, [&](const ir::Op& op) { ops.push_back(&op); });
+  std::unordered_set<const ir::Value*> touched;
+  // Uses stand behind definitions.
+  for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
+    const ir::Op& op = **it;
+    const bool wait = op.code == ir::OpCode::kTpuWaitDma;
+    const bool view = op.info().effect == ir::Effect::kView && !touched.contains(op.result());
+    for (const ir::Value* v : op.operands)
+      if (!v->type.is_memref() || ir::is_semaphore(v->type.elem()) || !(wait || view))
+        touched.insert(v);
+  }
+  for (Instr& in : kernel.body.code)
+    if (in.kind == Instr::Kind::kOp && in.op->code == ir::OpCode::kTpuMemrefSlice &&
+        !touched.contains(in.op->result()))
+      in.target = Instr::kSizeOnly;
 }
 
 }  // namespace
@@ -155,6 +177,7 @@ std::expected<Kernel, Diagnostics> make_kernel(const ir::Module& module, ir::Cal
   auto body = flatten(*fn, static_cast<int>(kernel.sites.size()));
   if (!body) return std::unexpected(std::move(body.error()));
   kernel.body = std::move(*body);
+  if (!kernel.call.bounds_checks) find_sizes_of_waits(kernel);
   kernel.sites.insert(kernel.sites.end(), kernel.body.sites.begin(), kernel.body.sites.end());
   return kernel;
 }

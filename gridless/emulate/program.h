@@ -15,7 +15,8 @@ namespace gridless::emulate {
 
 struct Instr {
   enum class Kind : uint8_t {
-    kOp,          // runs `op`: operands -> results; `target` is the site of an allocation
+    kOp,          // runs `op`: operands -> results; `target` is the site of an allocation, or
+                  // kSizeOnly
     kMove,        // results = operands, all read before any is written
     kJump,        // to target
     kJumpUnless,  // operands[0] is false: to target
@@ -32,7 +33,8 @@ struct Instr {
   int32_t operands_begin = 0, operands_end = 0;  // ranges of Program::slots
   int32_t results_begin = 0, results_end = 0;
   int32_t target = 0;
-  int32_t loop = -1;  // the innermost loop around it, of Program::loops
+  static constexpr int32_t kSizeOnly = -1;  // a slice whose size alone is used (kernel.cc)
+  int32_t loop = -1;                        // the innermost loop around it, of Program::loops
 };
 
 // A counted loop, for messages that name an iteration.

@@ -253,6 +253,18 @@ def race_through_bitcast(ok):
         if not ok: c.wait()
         pltpu.sync_copy(b, o)
     return call(body, [((R, C), f32)], ((R, C), f32), [V(2, 4, C), V(R, C), D])
+# one wait for the bytes of all copies: a slice larger than its ref, without bounds checks
+@k("race")
+def one_wait_for_all_pieces(ok):
+    def body(x, o, a, n, s):
+        n[0] = (4 if ok else 3)*R
+        for i in range(4): cp(x.at[i], a.at[i], s).start()
+        w = a.at[0, pl.ds(0, n[0])]
+        cp(w, w, s).wait()
+        a[0] = a[0] + a[1] + a[2] + a[3]
+        if not ok: cp(x.at[3], a.at[3], s).wait()
+        pltpu.sync_copy(a.at[0], o)
+    return call(body, [((4, R, C), f32)], ((R, C), f32), [V(4, R, C), pltpu.SMEM((1,), jnp.int32), D], compiler_params=pltpu.CompilerParams(disable_bounds_checks=True))
 # No pair: blocks of a result that nothing is stored in are a warning.
 @k(None)
 def odd_result_blocks_not_written(ok):
