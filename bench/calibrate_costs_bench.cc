@@ -1,13 +1,16 @@
 // Measures what vector operations cost on TPU v7: compiles a micro-kernel per operation and element
 // format with libtpu and reads slots and latency off the schedule. No TPU is needed.
 //   calibrate_costs_bench [--libtpu PATH] > gridless/chips/tpu7x_op_costs.inc
-// Run it again with another libtpu; docs/time.md says what the columns mean.
+//   calibrate_costs_bench --units [--libtpu PATH] > gridless/chips/tpu7x_unit_costs.inc
+// The second form measures what belongs to units, copies and waits instead (unit_probes.h). Run it
+// again with another libtpu; docs/time.md says what the columns mean.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <functional>
 #include <optional>
 
+#include "bench/unit_probes.h"
 #include "gridless/bundles/analysis.h"
 #include "gridless/chips/op_costs.h"
 #include "gridless/lang/kernel.h"
@@ -37,45 +40,35 @@ struct Measured {
   double cycles = 0, valu = 0, eup = 0, xlu = 0;
 };
 
-class Laboratory {
- public:
-  explicit Laboratory(tpu::Compiler& compiler) : compiler_(compiler) {}
-
-  // A kernel that loads two vectors of `shape`, makes one of them and stores it. `more`: first
-  // makes the operand by so many rounds of the same and an addition; between formats, of a cast and
-  // the cast back.
-  std::optional<Measured> measure(Elem from, Elem to, const Make& make, const Shape& shape,
-                                  int more = 0) {
-    Kernel k("probe");
-    const Ref y = k.output("y", to, shape);
-    k.scope([&] {
-      const Ref a = k.vmem(from, shape), b = k.vmem(from, shape), out = k.vmem(to, shape);
-      Vec x = a.load();
-      const Vec other = b.load();
-      for (int n = 0; n < more; ++n) {
-        const Vec made = make(x, other);
-        x = from == to ? made + other : cast(made, from);
-      }
-      out.store(make(x, other));
-      k.copy(out, y, k.dma_sem()).wait();
-    });
-    auto program = k.finish();
-    if (!program) return std::nullopt;
-    const auto call = tpu::compile_kernel(compiler_, std::move(*program), {});
-    if (!call || !call->result.compiled || !call->result.compiled->schedule) return std::nullopt;
-    auto listing = bundles::parse_listing(call->result.compiled->schedule->dump.schedule);
-    if (!listing) return std::nullopt;
-    const bundles::Cost total = bundles::analyse(std::move(*listing)).total;
-    const auto issued = [&](bundles::Unit u) {
-      return static_cast<double>(total.issued[static_cast<size_t>(u)]);
-    };
-    return Measured{total.cycles, issued(bundles::Unit::kValu), issued(bundles::Unit::kEup),
-                    issued(bundles::Unit::kXlu)};
-  }
-
- private:
-  tpu::Compiler& compiler_;
-};
+// A kernel that loads two vectors of `shape`, makes one of them and stores it. `more`: first
+// makes the operand by so many rounds of the same and an addition; between formats, of a cast and
+// the cast back.
+std::optional<Measured> measure(Laboratory& laboratory, Elem from, Elem to, const Make& make,
+                                const Shape& shape, int more = 0) {
+  Kernel k("probe");
+  const Ref y = k.output("y", to, shape);
+  k.scope([&] {
+    const Ref a = k.vmem(from, shape), b = k.vmem(from, shape), out = k.vmem(to, shape);
+    Vec x = a.load();
+    const Vec other = b.load();
+    for (int n = 0; n < more; ++n) {
+      const Vec made = make(x, other);
+      x = from == to ? made + other : cast(made, from);
+    }
+    out.store(make(x, other));
+    k.copy(out, y, k.dma_sem()).wait();
+  });
+  auto program = k.finish();
+  if (!program) return std::nullopt;
+  auto listing = laboratory.schedule(std::move(*program));
+  if (!listing) return std::nullopt;
+  const bundles::Cost total = bundles::analyse(std::move(*listing)).total;
+  const auto issued = [&](bundles::Unit u) {
+    return static_cast<double>(total.issued[static_cast<size_t>(u)]);
+  };
+  return Measured{total.cycles, issued(bundles::Unit::kValu), issued(bundles::Unit::kEup),
+                  issued(bundles::Unit::kXlu)};
+}
 
 Vec emit(ir::OpCode code, Vec a, Elem to, std::vector<ir::Value*> operands) {
   Kernel& k = *a.kernel();
@@ -216,11 +209,11 @@ bool measure(Laboratory& laboratory, const Probe& p) {
   const Shape shape = small_shape(p);
   const Make rest = p.rest ? p.rest : [](Vec a, Vec) { return a; };
   const Elem rest_to = p.rest ? p.to : p.from;
-  const auto small = laboratory.measure(p.from, p.to, p.make, shape);
+  const auto small = measure(laboratory, p.from, p.to, p.make, shape);
   if (!small) return false;
-  const auto large = laboratory.measure(p.from, p.to, p.make, kLarge);
-  const auto base_small = laboratory.measure(p.from, rest_to, rest, shape),
-             base_large = laboratory.measure(p.from, rest_to, rest, kLarge);
+  const auto large = measure(laboratory, p.from, p.to, p.make, kLarge);
+  const auto base_small = measure(laboratory, p.from, rest_to, rest, shape),
+             base_large = measure(laboratory, p.from, rest_to, rest, kLarge);
   if (!large || !base_small || !base_large) return false;
   const auto wide = [&](const Shape& s) {
     const auto n = [&](Elem e) { return time::registers_of(ir::Type::vector(s, e)).count(); };
@@ -233,8 +226,8 @@ bool measure(Laboratory& laboratory, const Probe& p) {
   // What masks take is short and not seen alone.
   double cycles = 1;
   if (!p.rest) {
-    const auto few = laboratory.measure(p.from, p.to, p.make, shape, 3),
-               many = laboratory.measure(p.from, p.to, p.make, shape, 9);
+    const auto few = measure(laboratory, p.from, p.to, p.make, shape, 3),
+               many = measure(laboratory, p.from, p.to, p.make, shape, 9);
     // No way back from the format: what the single operation adds to a copy.
     cycles = few && many ? latency(p, *few, *many, 6)
                          : std::max(1.0, small->cycles - base_small->cycles);
@@ -247,21 +240,7 @@ bool measure(Laboratory& laboratory, const Probe& p) {
   return true;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "tpu-worker") == 0) return tpu::worker_main();
-  const auto libtpu = tpu::find_libtpu(argc > 2 ? argv[2] : "");
-  if (!libtpu) {
-    fmt::print(stderr, "{}\n", libtpu.error().message);
-    return 1;
-  }
-  tpu::CompilerOptions options{.libtpu = *libtpu};
-  options.schedule = true;
-  tpu::Compiler compiler(options);
-  Laboratory laboratory(compiler);
-  fmt::print("// Written by bench/calibrate_costs_bench from schedules of libtpu {}.\n",
-             libtpu->wheel_version);
+void print_op_costs(Laboratory& laboratory) {
   fmt::print(
       "// op, format of the operand, of the result, slots per register of the wider: VALU, "
       "EUP, XLU; latency\n");
@@ -275,5 +254,33 @@ int main(int argc, char** argv) {
     left_out += fmt::format("{} {} {}\n", p.op, ir::spelling(p.from), ir::spelling(p.to));
   }
   fmt::print(stderr, "{} rows; libtpu does not compile\n{}", rows, left_out);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "tpu-worker") == 0) return tpu::worker_main();
+  bool units_alone = false;
+  std::string path;
+  for (int k = 1; k < argc; ++k) {
+    if (std::strcmp(argv[k], "--units") == 0) units_alone = true;
+    if (std::strcmp(argv[k], "--libtpu") == 0 && k + 1 < argc) path = argv[++k];
+  }
+  const auto libtpu = tpu::find_libtpu(path);
+  if (!libtpu) {
+    fmt::print(stderr, "{}\n", libtpu.error().message);
+    return 1;
+  }
+  tpu::CompilerOptions options{.libtpu = *libtpu};
+  options.schedule = true;
+  tpu::Compiler compiler(options);
+  Laboratory laboratory(compiler);
+  fmt::print("// Written by bench/calibrate_costs_bench{} from schedules of libtpu {}.\n",
+             units_alone ? " --units" : "", libtpu->wheel_version);
+  if (units_alone) {
+    fmt::print("// Cycles; op_costs.h says of what.\n");
+    return units::print_unit_costs(laboratory) ? 0 : 1;
+  }
+  print_op_costs(laboratory);
   return 0;
 }

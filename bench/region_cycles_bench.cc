@@ -1,11 +1,12 @@
 // Predicted against compiled cycles of straight-line code: the kernels of the gallery, of a corpus
 // folder, and steps of models, as the time model schedules them and as libtpu does.
 //   region_cycles_bench [--libtpu PATH] [--corpus DIR] [--model NAME] [--cores N] [--least CYCLES]
+//                       [--listings DIR]
 //
 // What is compared lies between two places where the core may wait, or a loop begins or ends: there
 // both schedules are exact. Short branches in between belong to it. Where libtpu cut a kernel
 // otherwise (it unrolls and merges), the kernel's code as a whole is compared instead, every loop
-// once.
+// once. --listings keeps the schedules, a file per kernel, to look at.
 #include <fmt/format.h>
 
 #include <array>
@@ -156,7 +157,8 @@ void pin_to_hbm(ir::Program& program) {
 
 class Comparison {
  public:
-  Comparison(tpu::Compiler& compiler, int least) : compiler_(compiler), least_(least) {}
+  Comparison(tpu::Compiler& compiler, int least, std::string listings)
+      : compiler_(compiler), least_(least), listings_(std::move(listings)) {}
 
   void kernel(const std::string& name, ir::Program program, const chips::Slice& slice) {
     const auto timed = time::TimedKernel::create(program.module, program.call);
@@ -167,7 +169,12 @@ class Comparison {
     const auto call = tpu::compile_kernel(compiler_, std::move(program), slice);
     if (!call || !call->result.compiled || !call->result.compiled->schedule)
       return skip(name, call ? "libtpu made no schedule" : call.error().message);
-    auto listing = bundles::parse_listing(call->result.compiled->schedule->dump.schedule);
+    const std::string& schedule = call->result.compiled->schedule->dump.schedule;
+    if (!listings_.empty()) {
+      const auto kept = write_file(listings_ + "/" + name + ".txt", std::string_view(schedule));
+      if (!kept) return skip(name, kept.error().message);
+    }
+    auto listing = bundles::parse_listing(schedule);
     if (!listing) return skip(name, listing.error().message);
     const bundles::Analysis analysis = bundles::analyse(std::move(*listing));
     const auto pairs = matched(predicted_pieces(*timed), compiled_pieces(analysis));
@@ -214,6 +221,7 @@ class Comparison {
 
   tpu::Compiler& compiler_;
   int least_;
+  std::string listings_;                       // folder; empty: they are not kept
   std::array<std::vector<double>, 2> errors_;  // of scalars alone, with vectors
   std::vector<double> totals_;                 // of kernels
 };
@@ -268,7 +276,7 @@ void model(Comparison& comparison, const std::string& name, int cores) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "tpu-worker") == 0) return tpu::worker_main();
-  std::string libtpu_path, corpus_folder = "tests/data/corpus", model_name;
+  std::string libtpu_path, corpus_folder = "tests/data/corpus", model_name, listings;
   int cores = 1, least = 20;
   for (int k = 1; k + 1 < argc; k += 2) {
     const std::string key = argv[k];
@@ -276,6 +284,7 @@ int main(int argc, char** argv) {
     if (key == "--corpus") corpus_folder = argv[k + 1];
     if (key == "--model") model_name = argv[k + 1];
     if (key == "--cores") cores = std::atoi(argv[k + 1]);
+    if (key == "--listings") listings = argv[k + 1];
     if (key == "--least") least = std::atoi(argv[k + 1]);
   }
   const auto libtpu = tpu::find_libtpu(libtpu_path);
@@ -286,7 +295,7 @@ int main(int argc, char** argv) {
   tpu::CompilerOptions options{.libtpu = *libtpu};
   options.schedule = true;
   tpu::Compiler compiler(options);
-  Comparison comparison(compiler, least);
+  Comparison comparison(compiler, least, listings);
   fmt::print("{:<66} {:<6} {:>8} {:>8} {:>8}\n", "code", "", "model", "libtpu", "error");
   if (model_name.empty()) {
     gallery(comparison);

@@ -1,5 +1,8 @@
 #include "gridless/time/region_schedule.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,15 +19,18 @@ const chips::UnitCosts& units() { return chips::tpu7x_unit_costs(); }
 // Bundles from a buffer's place to an address.
 constexpr int kAddress = 2;
 
-// Scalar bundles of the check of one end of a copy.
-int check_bundles(const ir::Value* ref) {
-  const chips::UnitCosts& u = chips::tpu7x_unit_costs();
-  if (ref->type.space() == ir::Space::kVmem) return u.check_vmem;
-  if (ref->type.space() == ir::Space::kSmem) return 0;
-  bool part = false;
-  for (; ref->op && ref->op->info().effect == Effect::kView; ref = ref->op->operands[0])
-    part = part || ref->type.num_elements() != ref->op->operands[0]->type.num_elements();
-  return part ? u.check_hbm_part : u.check_hbm;
+// A name for the part of a buffer that a ref is, where its place is a constant; else empty.
+std::string constant_part(const ir::Value* ref) {
+  std::string name;
+  for (; ref->op && ref->op->info().effect == Effect::kView; ref = ref->op->operands[0]) {
+    name += fmt::format("{}:", ref->type.num_elements());
+    for (size_t k = 1; k < ref->op->operands.size(); ++k) {
+      const ir::Op* index = ref->op->operands[k]->op;
+      if (!index || index->code != OpCode::kArithConstant) return "";
+      name += fmt::format("{},", fmt::join((*index->find("value"))->ints, ","));
+    }
+  }
+  return name + fmt::format("of {}", fmt::ptr(ref));
 }
 
 // Scalar bundles that start a copy. One that is not contiguous, or goes to another core, needs a
@@ -273,22 +279,49 @@ void RegionSchedule::add(const ir::Op& op) {
   }
 }
 
+// Scalar bundles of the check of one end of a copy. The halt alone is left of one that repeats
+// another.
+int RegionSchedule::check_bundles(const ir::Value* ref) {
+  const chips::UnitCosts& u = units();
+  if (ref->type.space() == ir::Space::kSmem) return 0;
+  if (const std::string part = constant_part(ref);
+      !part.empty() && !facts_.checked.insert(part).second)
+    return 1;
+  if (ref->type.space() == ir::Space::kVmem) return u.check_vmem;
+  bool part = false;
+  for (; ref->op && ref->op->info().effect == Effect::kView; ref = ref->op->operands[0])
+    part = part || ref->type.num_elements() != ref->op->operands[0]->type.num_elements();
+  return part ? u.check_hbm_part : u.check_hbm;
+}
+
 void RegionSchedule::add_table_copy() {
   const chips::UnitCosts& u = units();
-  cursor_ = bounds_checks_ ? checked_copy(cursor_ + kAddress, cursor_, u.check_vmem, 0)
-                           : chain(cursor_, u.copy_start);
+  cursor_ = facts_.bounds_checks ? checked_copy(cursor_ + kAddress, cursor_, u.check_vmem, 0)
+                                 : chain(cursor_, u.copy_start);
   cursor_ = barrier_ = chain(cursor_, u.wait + 2);  // two fences
+}
+
+// The cycle at which the arithmetic and the descriptor of an event are done: there is room for them
+// behind the event before, whatever the stores do that the event itself waits for.
+int RegionSchedule::prepared(int at, int bundles, bool remote) {
+  if (remote && facts_.renumbered) at = std::max(at, cursor_ + units().scalar_load_latency);
+  return chain(at, bundles);
 }
 
 int RegionSchedule::start_copy(const ir::Op& op) {
   const int start = start_bundles(op);
-  // What it reads has been stored, what it overwrites has been read.
-  const int after = std::max({cursor_, last_store_ + 1, last_load_ + 1});
+  // What it reads has been stored, what it overwrites has been stored and read; of other buffers it
+  // knows nothing.
+  const ir::Value *from = base_of(op.segment(0)[0]), *to = base_of(op.segment(2)[0]);
+  const int after = std::max({cursor_, behind_stores(from), behind_stores(to), behind_loads(to)});
   // Copies that need a descriptor are not checked.
-  if (!bounds_checks_ || start > units().copy_start)
-    return chain(std::max(after, ready(op)), start);
-  return checked_copy(ready(op), after, check_bundles(op.segment(0)[0]),
-                      check_bundles(op.segment(2)[0]));
+  if (start > units().copy_start) {
+    const int known = prepared(std::max(ready(op), cursor_), start - 1, !op.segment(4).empty());
+    return chain(std::max(known, after), 1);
+  }
+  if (!facts_.bounds_checks) return chain(std::max(after, ready(op)), start);
+  const int first = check_bundles(op.segment(0)[0]), second = check_bundles(op.segment(2)[0]);
+  return checked_copy(ready(op), after, first, second);
 }
 
 // A check is arithmetic and a halt; the arithmetic of the first one goes where there is room for
@@ -302,8 +335,8 @@ int RegionSchedule::checked_copy(int known, int after, int first, int second) {
 
 void RegionSchedule::add_result_copy() {
   const chips::UnitCosts& u = units();
-  cursor_ = bounds_checks_ ? checked_copy(kAddress, length(), u.check_vmem, u.check_hbm)
-                           : chain(length(), u.copy_start);
+  cursor_ = facts_.bounds_checks ? checked_copy(kAddress, length(), u.check_vmem, u.check_hbm)
+                                 : chain(length(), u.copy_start);
   cursor_ = chain(cursor_, u.wait + 1);  // and its semaphore is given back
 }
 
@@ -314,9 +347,12 @@ int RegionSchedule::add_event(const ir::Op& op) {
     case Effect::kDmaStart:
       cursor_ = start_copy(op);
       break;
-    case Effect::kSignal:
-      cursor_ = chain(std::max(at, last_store_ + 1), op.operands.size() > 2 ? u.signal : 1);
+    case Effect::kSignal: {
+      const bool remote = op.operands.size() > 2;
+      const int known = remote ? prepared(at, u.signal - 1, true) : at;
+      cursor_ = chain(std::max(known, last_store_ + 1), 1);
       break;
+    }
     default:
       cursor_ = chain(std::max(at, length()), u.wait);
       break;

@@ -10,10 +10,13 @@
 // ahead, conflicts of VMEM banks, fetching of instructions.
 //
 // Copies, signals and waits are events: a region ends at a wait; the others get the cycle at which
-// the core would have issued them, which is after the stores and loads before them.
+// the core would have issued them, which is after the stores before them; a copy waits for the
+// stores and loads of its own buffers only.
 #pragma once
 
 #include <functional>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,12 +34,24 @@ struct Cycles {
   double total() const { return mxu + vector + scalar; }
 };
 
+// What a region has to know of the function that it is in.
+struct FunctionFacts {
+  explicit FunctionFacts(const ir::Op& function) : lanes(function), constants(function) {}
+
+  const LanesAlike lanes;
+  const Constants constants;
+  bool bounds_checks = true;  // the compiler's run-time checks of copies cost scalar bundles
+  // Cores are not numbered as their devices are: the number of another core's device is looked up.
+  bool renumbered = false;
+  // Ends of copies whose checks stand earlier in the function: what they found is used again.
+  std::set<std::string> checked;
+};
+
 class RegionSchedule {
  public:
-  // The compiler's run-time checks of copies cost scalar bundles. What is known of
-  // the whole function must outlive the schedule.
-  RegionSchedule(bool bounds_checks, const LanesAlike& lanes, const Constants& constants)
-      : bounds_checks_(bounds_checks), lanes_(lanes), constants_(constants) {}
+  // `facts` must outlive the schedule.
+  explicit RegionSchedule(FunctionFacts& facts)
+      : facts_(facts), lanes_(facts.lanes), constants_(facts.constants) {}
 
   // The next operation of the region.
   void add(const ir::Op& op);
@@ -126,6 +141,8 @@ class RegionSchedule {
   void pop(const ir::Op& op);
 
   int start_copy(const ir::Op& op);
+  int prepared(int at, int bundles, bool remote);
+  int check_bundles(const ir::Value* ref);
   int checked_copy(int known, int after, int first, int second);
   int issue(CostUnit unit, int at);  // of a vector unit
   int issue_all(const chips::OpCost& cost, int64_t k, int at);
@@ -135,10 +152,14 @@ class RegionSchedule {
   int push_register(int mxu, int at);
   int multiply_rows(int mxu, int64_t rows, int at);
   static bool apart(const Box& a, const Box& b);
+  static const ir::Value* base_of(const ir::Value* ref);
+  // The first cycle behind the accesses to a buffer so far.
+  int behind_stores(const ir::Value* base) const;
+  int behind_loads(const ir::Value* base) const;
   const ir::Value* box_of(const ir::Value* ref, const ir::Op& op, size_t first_index,
                           const ir::Shape& sizes, Box& box);
 
-  bool bounds_checks_;
+  FunctionFacts& facts_;
   const LanesAlike& lanes_;
   const Constants& constants_;
   BundleSlots slots_;
@@ -152,7 +173,8 @@ class RegionSchedule {
   std::unordered_map<int64_t, int> accumulators_;  // mxu * 1000 + number: last rows in
   // By angle, the sine or cosine that was taken of it first.
   std::unordered_map<const ir::Value*, const ir::Value*> angles_;
-  int last_load_ = 0, last_store_ = 0, cursor_ = 0, end_ = 0;
+  std::unordered_map<const ir::Value*, int> last_loads_;
+  int last_store_ = 0, cursor_ = 0, end_ = 0;
   int barrier_ = 0;  // no access to memory that is added from now on comes before
   int prng_ = 0;     // the random number generator has its seed
   int first_vector_ = -1, last_vector_ = -1;

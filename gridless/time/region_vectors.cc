@@ -112,9 +112,10 @@ void RegionSchedule::load(const ir::Op& op) {
   for (const Box& s : stores_[base])
     if (!apart(s, box)) at = std::max(at, s.cycle + 1);
   define_lazily(op, static_cast<size_t>(registers_of(type).count()),
-                [this, at](size_t, int soonest) {
+                [this, at, base](size_t, int soonest) {
                   const int cycle = issue(CostUnit::kLoad, std::max(at, soonest));
-                  last_load_ = std::max(last_load_, cycle);
+                  int& last = last_loads_.try_emplace(base, cycle).first->second;
+                  last = std::max(last, cycle);
                   return cycle + units().load_latency;
                 });
 }
@@ -160,8 +161,24 @@ const ir::Value* RegionSchedule::box_of(const ir::Value* ref, const ir::Op& op, 
       box.bounds.emplace_back(from, from + sizes[d]);
     }
   }
+  return base_of(ref);
+}
+
+const ir::Value* RegionSchedule::base_of(const ir::Value* ref) {
   while (ref->op && ref->op->info().effect == Effect::kView) ref = ref->op->operands[0];
   return ref;
+}
+
+int RegionSchedule::behind_stores(const ir::Value* base) const {
+  int at = 0;
+  if (const auto it = stores_.find(base); it != stores_.end())
+    for (const Box& s : it->second) at = std::max(at, s.cycle + 1);
+  return at;
+}
+
+int RegionSchedule::behind_loads(const ir::Value* base) const {
+  const auto it = last_loads_.find(base);
+  return it == last_loads_.end() ? 0 : it->second + 1;
 }
 
 void RegionSchedule::broadcast(const ir::Op& op) {

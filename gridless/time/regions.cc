@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "gridless/chips/slice.h"
 #include "gridless/time/uses.h"
 
 namespace gridless::time {
@@ -38,6 +39,9 @@ bool may_wait(const Instr& in) {
          in.op->info().effect != ir::Effect::kSignal;
 }
 
+// Operations of a branch that is short.
+constexpr int kPredicated = 16;
+
 // A branch with nothing in it, which the compiler drops.
 bool is_empty_branch(const Instr& in) {
   const bool branch = in.kind == Kind::kJumpUnless || in.kind == Kind::kJump;
@@ -45,24 +49,47 @@ bool is_empty_branch(const Instr& in) {
   return in.op->body(0).ops.size() == 1 && in.op->body(1).ops.size() == 1;
 }
 
+// A scalar that the compiler computes: a constant, or arithmetic of such.
+bool is_folded(const ir::Value* v) {
+  if (!v->op || v->op->info().effect != ir::Effect::kPure || v->type.is_vector()) return false;
+  if (v->op->operands.empty()) return v->op->code == ir::OpCode::kArithConstant;
+  return std::ranges::all_of(v->op->operands, is_folded);
+}
+
+// Whether the cores, neighbours beside each other, are numbered otherwise than their devices.
+bool is_renumbered(int cores) {
+  const auto slice = chips::smallest_slice(cores);
+  if (!slice) return false;
+  const std::vector<int> order = slice->core_order(cores);
+  return !std::ranges::is_sorted(order);
+}
+
 class Cutter {
  public:
   Cutter(emulate::Kernel& kernel, const IsFree& is_free)
       : kernel_(kernel),
         is_free_(is_free),
-        lanes_(*kernel.function),
-        constants_(*kernel.function),
+        facts_(*kernel.function),
         uses_(kernel.body, *kernel.function),
         code_(kernel.body.code),
         marks_(code_.size(), -1) {
+    facts_.bounds_checks = kernel.call.bounds_checks;
+    facts_.renumbered = is_renumbered(kernel.call.cores);
     is_target_.assign(code_.size() + 1, false);
     out_.loops.resize(kernel.body.loops.size());
     for (const Instr& in : code_)
       if (in.kind == Kind::kForNext && in.loop >= 0)
         out_.loops[static_cast<size_t>(in.loop)] = in.op->loc;
-    for (const Instr& in : code_)
-      if (emulate::jumps(in) && !is_empty_branch(in))
-        is_target_[static_cast<size_t>(in.target)] = true;
+    merge_end_.assign(code_.size(), 0);
+    std::vector<bool> merged(code_.size());  // jumps that are none in the schedule
+    for (size_t k = 0; k < code_.size(); ++k) {
+      merge_end_[k] = merge_end(k);
+      if (merge_end_[k] == 0) continue;
+      merged[k] = merged[static_cast<size_t>(code_[k].target) - 1] = true;
+    }
+    for (size_t k = 0; k < code_.size(); ++k)
+      if (emulate::jumps(code_[k]) && !is_empty_branch(code_[k]) && !merged[k])
+        is_target_[static_cast<size_t>(code_[k].target)] = true;
   }
 
   Regions cut() {
@@ -74,13 +101,18 @@ class Cutter {
  private:
   // The region that starts at instruction `first`; where the next one starts.
   size_t region(size_t first) {
-    RegionSchedule schedule(kernel_.call.bounds_checks, lanes_, constants_);
+    RegionSchedule schedule(facts_);
     Region region;
     std::vector<std::pair<size_t, int>> stretches = {{first, 0}};  // start, cycle
     std::vector<std::pair<size_t, double>> delays;
     if (first == 0) entry(schedule);
     size_t k = first;
+    // A merged branch that the loop is in: where it ends, and the cycle of the last event in it.
+    size_t join = 0;
+    int event = 0;
     for (bool ends = false; !ends && k < code_.size(); ++k) {
+      // Whether the branch is taken is only known when it runs: what is in it is paid before it.
+      if (k == join && event > stretches.back().second) stretches.emplace_back(k, event);
       if (k > first && is_target_[k]) {
         if (code_[k].kind == Kind::kForTest) enter_loop(*code_[k].op, schedule);
         break;
@@ -97,6 +129,8 @@ class Cutter {
         if (may_wait(in)) {
           ends = region.waits = true;
           region.wait = in.op->loc;
+        } else if (k < join) {
+          event = cycle;
         } else {
           stretches.emplace_back(k + 1, cycle);
         }
@@ -107,6 +141,10 @@ class Cutter {
           schedule.add(*in.op);
         }
         region.vector = region.vector || on_vectors(*in.op);
+      } else if (merge_end_[k] > 0) {
+        join = merge_end_[k];
+      } else if (k < join) {
+        continue;  // the way round a branch that is none
       } else if (!is_empty_branch(in)) {
         ends = branch(in, k, schedule);
         if (in.kind == Kind::kReturn) {
@@ -172,11 +210,10 @@ class Cutter {
     s.delay_ns += more.delay_ns;
   }
 
-  // What the compiler puts around the body: tables come to SMEM and semaphores to zero before it,
-  // results in VMEM leave and semaphores are looked at behind it. A table of one element is an
-  // argument like any scalar.
+  // What the compiler puts around the body: tables come to SMEM before it, results in VMEM leave
+  // (of a kernel on several cores XLA brings them out itself) and semaphores are looked at behind
+  // it. A table of one element is an argument like any scalar.
   void entry(RegionSchedule& schedule) const {
-    schedule.add_scalar(static_cast<int>(scratch_semaphores()));
     for (const emulate::Argument& a : kernel_.arguments)
       if (a.tensor >= 0 && !a.is_window && a.type.is_memref() &&
           a.type.space() == ir::Space::kSmem && a.type.num_elements() > 1)
@@ -185,7 +222,8 @@ class Cutter {
   void exit(RegionSchedule& schedule) const {
     const chips::UnitCosts& u = chips::tpu7x_unit_costs();
     for (const emulate::Argument& a : kernel_.arguments)
-      if (a.role == emulate::Argument::Role::kOutput && !a.in_place()) schedule.add_result_copy();
+      if (a.role == emulate::Argument::Role::kOutput && !a.in_place() && kernel_.call.cores == 1)
+        schedule.add_result_copy();
     if (kernel_.call.semaphore_checks)
       schedule.add_scalar(static_cast<int>(scratch_semaphores()) * u.semaphore_check);
   }
@@ -220,21 +258,33 @@ class Cutter {
 
   // A loop that may have no round at all is jumped over.
   static void enter_loop(const ir::Op& loop, RegionSchedule& schedule) {
-    const auto constant = [](const ir::Value* v) {
-      return v->op && v->op->code == ir::OpCode::kArithConstant;
-    };
-    if (!constant(loop.operands[0]) || !constant(loop.operands[1]))
+    if (!is_folded(loop.operands[0]) || !is_folded(loop.operands[1]))
       schedule.end_with_branch(loop.operands[1]);
   }
 
-  // A short branch is executed under a predicate instead.
+  // A short branch is executed under a predicate instead, waits too.
   bool predicated(const Instr& in, size_t k) const {
     int operations = 0;
-    for (size_t j = k + 1; j < static_cast<size_t>(in.target); ++j) {
-      if (code_[j].kind != Kind::kOp) continue;
-      if (may_wait(code_[j]) || ++operations > 16) return false;
-    }
+    for (size_t j = k + 1; j < static_cast<size_t>(in.target); ++j)
+      if (code_[j].kind == Kind::kOp && ++operations > kPredicated) return false;
     return true;
+  }
+
+  // Where the branch at instruction k ends, if it is executed under a predicate and the compiler
+  // schedules it together with what is around it: nothing waits in it, there is no other way, no
+  // value comes out. Else 0.
+  size_t merge_end(size_t k) const {
+    const Instr& in = code_[k];
+    if (in.kind != Kind::kJumpUnless || in.op->code != ir::OpCode::kScfIf ||
+        !in.op->results.empty() || is_empty_branch(in) || !predicated(in, k))
+      return 0;
+    if (!in.op->regions[1]->blocks.empty() && in.op->body(1).ops.size() > 1) return 0;
+    const auto last = static_cast<size_t>(in.target) - 1;
+    for (size_t j = k + 1; j < last; ++j) {
+      const bool delays = code_[j].kind == Kind::kOp && code_[j].op->code == ir::OpCode::kTpuDelay;
+      if (emulate::jumps(code_[j]) || may_wait(code_[j]) || delays) return 0;
+    }
+    return static_cast<size_t>(code_[last].target);
   }
 
   static std::optional<double> delay(const ir::Op& op) {
@@ -253,12 +303,12 @@ class Cutter {
 
   emulate::Kernel& kernel_;
   const IsFree& is_free_;
-  const LanesAlike lanes_;
-  const Constants constants_;
+  FunctionFacts facts_;
   const Uses uses_;
   const std::vector<Instr>& code_;
   std::vector<int32_t> marks_;
   std::vector<bool> is_target_;
+  std::vector<size_t> merge_end_;  // by instruction: see merge_end()
   std::set<std::string> guessed_;
   Regions out_;
 };

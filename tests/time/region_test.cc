@@ -1,4 +1,5 @@
 // Cycles of straight-line code against figures worked out by hand from slots and latencies.
+#include "gridless/chips/op_costs.h"
 #include "gridless/time/bundle_slots.h"
 #include "tests/time/timed_kernel.h"
 
@@ -94,6 +95,41 @@ TEST(Region, ALoopPaysForEveryRound) {
   EXPECT_GE(each, 5);   // load 1, add 2, store
   EXPECT_LE(each, 20);  // the branch and its delay slots
   EXPECT_EQ(loop(0), loop(0));
+}
+
+// It is executed under a predicate: its bundles pass in any case, and there is nothing to jump
+// over.
+TEST(Region, AShortBranchCostsTheSameTakenOrNot) {
+  const auto branch = [](int wanted, int stores) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {8, 1024}), b = k.vmem(Elem::kF32, {8, 1024});
+      k.if_(k.core() == wanted, [&] {
+        for (int n = 0; n < stores; ++n) b.store(a.load() + static_cast<double>(n));
+      });
+      a.store(b.load());
+    });
+  };
+  EXPECT_EQ(branch(0, 1), branch(1, 1));
+  EXPECT_GT(branch(0, 1), branch(0, 0));
+  EXPECT_GT(branch(0, 20), branch(1, 20)) << "a long one is jumped over";
+}
+
+TEST(Region, ACheckThatRepeatsAnotherIsItsHaltAlone) {
+  const auto through = [](bool same) {
+    Kernel k("copies");
+    const Ref x = k.input("x", Elem::kF32, {8, 128}), y = k.output("y", Elem::kF32, {8, 128});
+    k.scope([&] {
+      const Ref in = k.vmem(Elem::kF32, {8, 128}), out = k.vmem(Elem::kF32, {8, 128});
+      const Sem done = k.dma_sem();
+      k.copy(x, in, done).wait();
+      const Ref from = same ? in : out;
+      from.store(in.load() + 1.0);
+      k.copy(from, y, done).wait();
+    });
+    return predict(k, 1, round_numbers(), kOneChip).ns;
+  };
+  // The arithmetic of the other one runs beside the load, the addition and the store: 1 + 2 + 1.
+  EXPECT_NEAR(through(false) - through(true), chips::tpu7x_unit_costs().check_vmem - 1 - 4, 1);
 }
 
 TEST(Region, AReductionOverLanesHasItsLatencyOnceForManyRows) {
