@@ -1,6 +1,6 @@
 #include "gridless/blocks/head.h"
 
-#include <algorithm>
+#include <bit>
 #include <limits>
 
 namespace gridless::blocks {
@@ -44,28 +44,70 @@ void topk_insert(Ref y, Ref values, Ref ids, Scalar base, int64_t limit) {
               });
 }
 
+// Candidates of a row in one lane, the best first: the larger value, of equal ones the smaller id.
+struct Sorted {
+  std::vector<Vec> value, id;
+};
+
+// Puts the better of entries i and j into i.
+void order(Sorted& s, size_t i, size_t j) {
+  const Vec a = s.value[i], b = s.value[j], a_id = s.id[i], b_id = s.id[j];
+  const Vec first = (a > b) | ((a == b) & (a_id < b_id));
+  s.value[i] = where(first, a, b);
+  s.value[j] = where(first, b, a);
+  s.id[i] = where(first, a_id, b_id);
+  s.id[j] = where(first, b_id, a_id);
+}
+
+// The best of both lists, as many as each has: a power of two. (Batcher's bitonic merge: the better
+// of each pair, one list read backwards, are the best; exchanges over ever smaller distances sort
+// them.)
+Sorted best_of(const Sorted& a, const Sorted& b) {
+  const size_t n = a.value.size();
+  Sorted both = a;
+  both.value.insert(both.value.end(), b.value.rbegin(), b.value.rend());
+  both.id.insert(both.id.end(), b.id.rbegin(), b.id.rend());
+  for (size_t i = 0; i < n; ++i) order(both, i, n + i);
+  both.value.resize(n), both.id.resize(n);
+  for (size_t distance = n / 2; distance > 0; distance /= 2)
+    for (size_t i = 0; i < n; ++i)
+      if ((i & distance) == 0) order(both, i, i + distance);
+  return both;
+}
+
+// Lanes are joined by halves: each with the one 64 lanes on, then 32, ..., so that after seven
+// rounds every lane has the best of all. A rotation takes 128 cycles however many registers are
+// rotated, and a lane reduction 142: finding the k largest one after the other would take 2 k
+// reductions.
 void topk_final(Ref values, Ref ids, Ref out_values, Ref out_ids) {
   Kernel& k = *values.kernel();
   const int64_t keep = values.dim(0), rows = values.dim(1);
   k.composite("topk_final", {values, ids, out_values, out_ids}, {{"rows", rows}, {"k", keep}}, [&] {
-    std::vector<Vec> vs, is;
+    Sorted best;
     for (int64_t i = 0; i < keep; ++i) {
-      vs.push_back(values.at(i).load());
-      is.push_back(ids.at(i).load());
+      best.value.push_back(values.at(i).load());
+      best.id.push_back(ids.at(i).load());
     }
-    Vec all = concat(vs, 1);
-    const Vec all_ids = concat(is, 1);
+    // Behind all others: an id that no vocabulary has.
+    for (auto i = static_cast<size_t>(keep); i < std::bit_ceil(static_cast<size_t>(keep)); ++i) {
+      best.value.push_back(full(k, Elem::kF32, {rows, kLanes}, kMinusInfinity));
+      best.id.push_back(full(k, Elem::kF32, {rows, kLanes}, std::numeric_limits<float>::max()));
+    }
+    for (int64_t distance = kLanes / 2; distance > 0; distance /= 2) {
+      Sorted other;
+      for (const Vec& v : best.value) other.value.push_back(roll(v, distance, 1));
+      for (const Vec& v : best.id) other.id.push_back(roll(v, distance, 1));
+      best = best_of(best, other);
+    }
     const Vec lane = iota(k, {rows, kLanes}, 1);
-    Vec best = zeros(k, Elem::kF32, {rows, kLanes}), best_id = zeros(k, Elem::kF32, {rows, kLanes});
+    Vec out = zeros(k, Elem::kF32, {rows, kLanes}), out_id = zeros(k, Elem::kF32, {rows, kLanes});
     for (int64_t i = 0; i < keep; ++i) {
-      const Vec top = max_over(all, 1);
-      const Vec id = min_over(where(all == top, all_ids, std::numeric_limits<float>::max()), 1);
-      best = where(lane == static_cast<int>(i), broadcast(top, {rows, kLanes}), best);
-      best_id = where(lane == static_cast<int>(i), broadcast(id, {rows, kLanes}), best_id);
-      all = where(all_ids == id, kMinusInfinity, all);
+      const Vec here = lane == static_cast<int>(i);
+      out = where(here, best.value[static_cast<size_t>(i)], out);
+      out_id = where(here, best.id[static_cast<size_t>(i)], out_id);
     }
-    out_values.store(best);
-    out_ids.store(cast(best_id, Elem::kI32));
+    out_values.store(out);
+    out_ids.store(cast(out_id, Elem::kI32));
   });
 }
 
