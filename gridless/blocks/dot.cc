@@ -34,12 +34,20 @@ Vec half_to_f32(Vec h) {
   return where((h & 0x8000) == 0, magnitude, neg(magnitude));
 }
 
+// The scale of the groups of word `raw` (E8M0 bytes of four groups) as f32: the byte is the
+// exponent.
+Vec power_of_two(Vec raw, int64_t group) {
+  const Vec byte = shift_right_logical(raw, static_cast<int>(8 * (group % 4))) & 0xff;
+  return bitcast(shift_left(byte, 23), Elem::kF32);
+}
+
 // Codes of one MXU pass as bf16 [tile_k, P * 128].
 Vec codes(const MatrixLayout& m, Ref tile, int64_t k, int64_t tile_k) {
   const int64_t stride = weights::code_rows(m.shape.format, m.kp);
   const int64_t per_word = m.shape.format == Format::kQ8 ? 4 : 8;
   Vec w = words(m, tile, 0, stride, k / per_word, tile_k / per_word);
   if (per_word == 4) return cast(bitcast(w, Elem::kI8), Elem::kBf16);
+  if (m.shape.format == Format::kMxfp4) return cast(bitcast(w, Elem::kF4E2M1FN), Elem::kBf16);
   // Code c of 0..15 stands for c - 8: with its top bit flipped it is just that as a signed nibble.
   return cast(bitcast(w ^ static_cast<int>(0x88888888u), Elem::kI4), Elem::kBf16);
 }
@@ -62,13 +70,17 @@ Vec block_diagonal(Vec x, int64_t groups) {
 void quantised(const MatrixLayout& m, int64_t k0, Ref x, Ref tile, Ref y, bool accumulate) {
   Kernel& k = *x.kernel();
   const int64_t rows = x.dim(1), p = m.panels_per_chunk, width = p * kLanes;
-  const bool has_min = m.shape.format == Format::kQ4m;
+  const bool has_min = m.shape.format == Format::kQ4m, powers = m.shape.format == Format::kMxfp4;
   const int64_t scale_base = p * weights::code_rows(m.shape.format, m.kp);
   const int64_t scale_rows = weights::scale_rows(m.shape.format, m.kp);
   const Vec raw = words(m, tile, scale_base, scale_rows, 0, scale_rows);
-  const Vec low = half_to_f32(raw & 0xffff), high = half_to_f32(shift_right_logical(raw, 16));
+  Vec low, high;
+  if (!powers) {
+    low = half_to_f32(raw & 0xffff);
+    high = half_to_f32(shift_right_logical(raw, 16));
+  }
   // mid = min + 8 * scale: what a code of zero means once codes are counted from -8.
-  const Vec mid = has_min ? high + low * 8.0 : low;
+  const Vec mid = has_min ? high + low * 8.0 : raw;
   const auto row_of = [&](Vec v, int64_t i) { return slice(v, {i, 0}, {1, width}); };
 
   const Vec all = columns(x, k0, m.kp);
@@ -83,7 +95,9 @@ void quantised(const MatrixLayout& m, int64_t k0, Ref x, Ref tile, Ref y, bool a
                              : part;
     for (int64_t b = 0; b < groups; ++b) {
       const int64_t g = t / kGroup + b;
-      const Vec scale = has_min ? row_of(low, g) : row_of(g % 2 ? high : low, g / 2);
+      const Vec scale = powers    ? power_of_two(row_of(raw, g / 4), g)
+                        : has_min ? row_of(low, g)
+                                  : row_of(g % 2 ? high : low, g / 2);
       acc = acc + slice(part, {b * rows, 0}, {rows, width}) * scale;
       if (has_min)
         acc =

@@ -1,5 +1,5 @@
 // The product of activations with one chunk of the weight stream (composites dot_bf16, dot_q8,
-// dot_q4, dot_q4m; docs/weight_stream.md states the arithmetic to the bit).
+// dot_q4, dot_q4m, dot_mxfp4; docs/weight_stream.md states the arithmetic to the bit).
 #pragma once
 
 #include "gridless/blocks/activations.h"

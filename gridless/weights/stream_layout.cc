@@ -95,6 +95,8 @@ const char* spelling(Format f) {
       return "q4";
     case Format::kQ4m:
       return "q4m";
+    case Format::kMxfp4:
+      return "mxfp4";
   }
   return "?";
 }
@@ -114,6 +116,7 @@ int64_t code_rows(Format f, int64_t kp) {
       return kp / 4;
     case Format::kQ4:
     case Format::kQ4m:
+    case Format::kMxfp4:
       return kp / 8;
   }
   return 0;
@@ -128,6 +131,8 @@ int64_t scale_rows(Format f, int64_t kp) {
       return ceil_div(kp, 64);
     case Format::kQ4m:
       return kp / 32;
+    case Format::kMxfp4:
+      return ceil_div(kp, 128);
   }
   return 0;
 }
@@ -145,6 +150,13 @@ int64_t StreamLayout::used_bytes() const {
   for (const MatrixLayout& m : layer) rows += layers * m.chunks() * m.used_rows();
   for (const MatrixLayout& m : tail) rows += m.chunks() * m.used_rows();
   return rows * kBytesPerRow;
+}
+
+MatrixLayout whole_matrix(const MatrixShape& shape) {
+  MatrixLayout m{.shape = shape, .panels = panels_of(shape), .parts = 1, .kp = shape.k};
+  m.panels_per_chunk = ceil_div(m.panels, ceil_div(m.panels, kMostPanels));
+  while (m.panels % m.panels_per_chunk != 0) --m.panels_per_chunk;
+  return m;
 }
 
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,

@@ -12,8 +12,10 @@
 
 namespace gridless::weights {
 
-enum class Format : uint8_t { kBf16, kQ8, kQ4, kQ4m };
-const char* spelling(Format f);  // "bf16", "q8", "q4", "q4m"
+// kMxfp4 is not made from floats: only tensors that hold it can be packed so.
+enum class Format : uint8_t { kBf16, kQ8, kQ4, kQ4m, kMxfp4 };
+const char* spelling(Format f);  // "bf16", "q8", "q4", "q4m", "mxfp4"
+// Of the formats that any tensor can be converted to.
 Result<Format> format_from_spelling(std::string_view s);
 
 // Rows of 128 words that one panel of `kp` inputs takes.
@@ -67,5 +69,9 @@ struct StreamLayout {
 // panel of 32 inputs).
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,
                                 const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes);
+
+// A matrix that is read by itself, outside a stream: one part, in as few groups of one size as code
+// may have, which follow each other without unused rows between them (chunk_rows = used_rows()).
+MatrixLayout whole_matrix(const MatrixShape& shape);
 
 }  // namespace gridless::weights

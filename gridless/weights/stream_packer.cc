@@ -7,6 +7,7 @@
 #include "gridless/base/check.h"
 #include "gridless/base/numerics.h"
 #include "gridless/weights/dequantise.h"
+#include "gridless/weights/mxfp4.h"
 
 namespace gridless::weights {
 
@@ -15,13 +16,15 @@ namespace {
 constexpr int64_t kLanes = 128;
 constexpr int64_t kBlock = 32;
 
-bool same_blocks(Format f, Dtype d) {
+bool same_blocks(Format f, const RowSource& source) {
+  if (f == Format::kMxfp4) return source.scales != nullptr;
+  const Dtype d = source.tensor->dtype;
   return (f == Format::kQ8 && d == Dtype::kQ8_0) || (f == Format::kQ4 && d == Dtype::kQ4_0) ||
          (f == Format::kQ4m && d == Dtype::kQ4_1);
 }
 
 // One block of a GGUF row.
-Block read_block(Format f, const uint8_t* p) {
+Block read_gguf_block(Format f, const uint8_t* p) {
   Block b;
   std::memcpy(&b.scale, p, 2);
   p += 2;
@@ -42,6 +45,22 @@ Block read_block(Format f, const uint8_t* p) {
 
 int64_t block_bytes(Format f) { return f == Format::kQ8 ? 34 : f == Format::kQ4 ? 18 : 20; }
 
+Result<Block> read_block(Format f, const RowSource& source, int64_t block) {
+  if (f != Format::kMxfp4) {
+    return read_gguf_block(f, source.tensor->row(source.row).data() + block * block_bytes(f));
+  }
+  TRY(const Mxfp4Block read, read_mxfp4_block(*source.tensor, *source.scales, source.row, block));
+  Block b{.scale = read.scale};
+  std::copy_n(read.codes, kBlock, b.codes);
+  return b;
+}
+
+// All inputs of a row as floats.
+Result<void> read_floats(const RowSource& source, float* out) {
+  return source.scales ? dequantise_mxfp4_row(*source.tensor, *source.scales, source.row, out)
+                       : dequantise_row(*source.tensor, source.row, out);
+}
+
 // The 128 rows of a panel, one after another in input order: bf16 values, or blocks.
 class PanelReader {
  public:
@@ -54,6 +73,7 @@ class PanelReader {
     } else {
       blocks_.assign(static_cast<size_t>(kLanes * k / kBlock), zero_block());
     }
+    if (plan_.transposed) return read_transposed(panel);
     for (int64_t c = 0; c < kLanes; ++c) {
       const MatrixLayout::Output o = layout_.output(panel, c);
       const std::vector<RowSource>& rows = o.half ? plan_.second_rows : plan_.rows;
@@ -81,16 +101,19 @@ class PanelReader {
   Result<void> read_row(int64_t column, const RowSource& source) {
     const TensorView& t = *source.tensor;
     const Format f = layout_.shape.format;
-    const bool exact = same_blocks(f, t.dtype);
+    const bool exact = same_blocks(f, source);
+    if (!exact && f == Format::kMxfp4) {
+      return input_error("tensor {} is {}: only MXFP4 tensors run as mxfp4", t.name, name(t.dtype));
+    }
     if (!exact) {
-      floats_.resize(static_cast<size_t>(t.row_elements()));
-      TRY_VOID(dequantise_row(t, source.row, floats_.data()));
+      floats_.resize(static_cast<size_t>(source.inputs()));
+      TRY_VOID(read_floats(source, floats_.data()));
     }
     const int64_t k = layout_.shape.k;
     int64_t at = 0;
     line_.assign(static_cast<size_t>(k), 0.0f);
     for (const ColumnRange& r : plan_.columns) {
-      GRIDLESS_CHECK(at + r.count <= k && r.begin + r.count <= t.row_elements(), "{}", t.name);
+      GRIDLESS_CHECK(at + r.count <= k && r.begin + r.count <= source.inputs(), "{}", t.name);
       if (r.begin >= 0 && exact) {
         if (r.begin % kBlock != 0 || at % kBlock != 0 || r.count % kBlock != 0) {
           return input_error(
@@ -99,17 +122,48 @@ class PanelReader {
               "bf16",
               t.name, r.begin, r.begin + r.count);
         }
-        const ByteView bytes = t.row(source.row);
         for (int64_t g = 0; g < r.count / kBlock; ++g) {
-          blocks_[static_cast<size_t>(column * (k / kBlock) + at / kBlock + g)] =
-              read_block(f, bytes.data() + (r.begin / kBlock + g) * block_bytes(f));
+          TRY(blocks_[static_cast<size_t>(column * (k / kBlock) + at / kBlock + g)],
+              read_block(f, source, r.begin / kBlock + g));
         }
       } else if (r.begin >= 0) {
         std::copy_n(floats_.begin() + r.begin, r.count, line_.begin() + at);
       }
       at += r.count;
     }
-    if (exact) return {};
+    if (!exact) convert_line(column);
+    return {};
+  }
+
+  Result<void> read_transposed(int64_t panel) {
+    if (layout_.shape.format == Format::kMxfp4) {
+      return input_error("matrix {} is read by columns, which cuts blocks", layout_.shape.name);
+    }
+    const ColumnRange r = plan_.columns.at(0);
+    const auto inputs = static_cast<int64_t>(plan_.rows.size());
+    GRIDLESS_CHECK(inputs <= layout_.shape.k && r.count <= layout_.shape.n, "{}",
+                   layout_.shape.name);
+    if (all_.empty()) {
+      for (const RowSource& source : plan_.rows) {
+        floats_.resize(static_cast<size_t>(source.inputs()));
+        TRY_VOID(read_floats(source, floats_.data()));
+        all_.insert(all_.end(), floats_.begin() + r.begin, floats_.begin() + r.begin + r.count);
+      }
+    }
+    for (int64_t c = 0; c < kLanes && panel * kLanes + c < r.count; ++c) {
+      line_.assign(static_cast<size_t>(layout_.shape.k), 0.0f);
+      for (int64_t i = 0; i < inputs; ++i) {
+        line_[static_cast<size_t>(i)] = all_[static_cast<size_t>(i * r.count + panel * kLanes + c)];
+      }
+      convert_line(c);
+    }
+    return {};
+  }
+
+  // The inputs in line_ as those of a column.
+  void convert_line(int64_t column) {
+    const Format f = layout_.shape.format;
+    const int64_t k = layout_.shape.k;
     if (f == Format::kBf16) {
       for (int64_t i = 0; i < k; ++i)
         values_[static_cast<size_t>(column * k + i)] = to_bf16(line_[static_cast<size_t>(i)]);
@@ -119,7 +173,6 @@ class PanelReader {
             quantise_block(f, line_.data() + g * kBlock);
       }
     }
-    return {};
   }
 
   const MatrixLayout& layout_;
@@ -127,6 +180,7 @@ class PanelReader {
   std::vector<bf16> values_;
   std::vector<Block> blocks_;
   std::vector<float> floats_, line_;
+  std::vector<float> all_;  // of a transposed plan: [input][output]
 };
 
 // Codes and scales of inputs [k0, k0 + kp) of the panel in `reader`.
@@ -155,7 +209,9 @@ void write_panel(const MatrixLayout& m, int64_t k0, const PanelReader& reader, u
         }
         codes[(g * (kBlock / per_word) + i) * kLanes + c] = word;
       }
-      if (f == Format::kQ4m) {
+      if (f == Format::kMxfp4) {
+        scales[g / 4 * kLanes + c] |= static_cast<uint32_t>(b.scale) << (8 * (g % 4));
+      } else if (f == Format::kQ4m) {
         scales[g * kLanes + c] = b.scale | static_cast<uint32_t>(b.min) << 16;
       } else {
         uint32_t& word = scales[g / 2 * kLanes + c];
