@@ -31,6 +31,9 @@ Vec pad_lanes(Vec matrix, int64_t width) {
   return concat({matrix, zeros(*matrix.kernel(), matrix.elem(), {rows, width - have})}, 1);
 }
 
+Vec round_to_bf16(Vec x) { return cast(cast(x, Elem::kBf16), Elem::kF32); }
+void round_to_bf16(Ref x) { x.store(round_to_bf16(x.load())); }
+
 Vec silu(Vec x) { return x / (exp(neg(x)) + 1.0); }
 
 void store_columns(Ref x, Vec matrix) {

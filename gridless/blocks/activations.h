@@ -26,6 +26,11 @@ Vec columns(Ref x, int64_t start, int64_t width);
 // Matrix [R, n] with zero lanes behind it, [R, width].
 Vec pad_lanes(Vec matrix, int64_t width);
 
+// f32 values rounded to those of bf16.
+Vec round_to_bf16(Vec x);
+// The same, in place.
+void round_to_bf16(Ref x);
+
 // x / (1 + exp(-x)), f32.
 Vec silu(Vec x);
 

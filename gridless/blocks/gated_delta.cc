@@ -55,7 +55,9 @@ class Recurrence {
     queries_ = f32({d.key_heads, d.key_dim, d.value_dim});
     conv_ = f32({d.conv_panels(), 1, kLanes});
     const Shape heads = {d.value_heads, 1, d.value_dim};
-    values_ = f32(heads), betas_ = f32(heads), decays_ = f32(heads), deltas_ = f32(heads);
+    values_ = f32(heads), betas_ = f32(heads), deltas_ = f32(heads);
+    decays_ = f32(d.channel_decay ? delta_matrix_shape(d) : heads);
+    if (d.channel_decay) channel_decays_ = f32({d.key_panels(), 1, kLanes});
     outputs_ = f32({d.value_heads, rows.count, d.value_dim});
     loaded_ = k.dma_sems(held_.states);
     stored_ = k.dma_sems(held_.states);
@@ -109,11 +111,13 @@ class Recurrence {
     k_.copy(to, state_.matrix.at(slot), stored_.at(place_));
   }
 
-  // One token; as row `pending` of the pending ones if that is not negative.
-  void step(Ref y, Scalar row, Scalar pending) {
+  // One token; as row `pending` of the pending ones if that is not negative. `decay`: with
+  // channel_decay.
+  void step(Ref y, Ref decay, Scalar row, Scalar pending) {
     put_column(row + (kConvTaps - 1), y.load({0, row, 0}, {d_.conv_panels(), 1, kLanes}));
     convolve(row);
     spread(y.load({d_.gate_panel(), row, 0}, {1, 1, kLanes}));
+    if (d_.channel_decay) spread_channels(decay.load({0, row, 0}, {d_.key_panels(), 1, kLanes}));
     k_.loop(0, d_.value_heads, [&](Scalar h) {
       const Vec key = keys_.at(h / d_.heads_per_key()).load();
       const Vec query = queries_.at(h / d_.heads_per_key()).load();
@@ -176,10 +180,13 @@ class Recurrence {
 
   // The outputs of head h, RMS-normed: [R, value_dim], zeros in inactive rows.
   Vec normed(int64_t h) const {
-    const Vec o = outputs_.at(h).load();
+    const Vec o = rounded(outputs_.at(h).load());
     const Vec scale = rsqrt(sum(o * o, 1) * (1.0 / static_cast<double>(d_.value_dim)) + d_.eps);
-    return o * scale * constants_.vectors.load({2, 0}, {1, d_.value_dim});
+    return rounded(o * scale * constants_.vectors.load({d_.norm_row(), 0}, {1, d_.value_dim}));
   }
+
+  // v, rounded to bf16 where Kimi Delta Attention does.
+  Vec rounded(Vec v) const { return d_.channel_decay ? round_to_bf16(v) : v; }
 
  private:
   // What a slot's state consists of, in HBM and in VMEM.
@@ -213,7 +220,7 @@ class Recurrence {
       const Vec term = columns_.load({0, row + t, 0}, {d_.conv_panels(), 1, kLanes}) * tap;
       total = t == 0 ? term : total + term;
     }
-    conv_.store(silu(total));
+    conv_.store(rounded(silu(total)));
     for (int64_t g = 0; g < d_.key_heads; ++g) {
       spread_column(query_of(conv_, g), queries_.at(g));
       spread_column(key_of(conv_, g), keys_.at(g));
@@ -233,7 +240,7 @@ class Recurrence {
   }
   Vec unit(Ref conv, int64_t start) const {
     const Vec v = columns(conv, start, d_.key_dim);
-    return v * rsqrt(sum(v * v, 1) + d_.eps);
+    return v * rsqrt(sum(v * v, 1) + d_.unit_eps());
   }
 
   void spread_column(Vec row, Ref to) { to.store(broadcast(column(row), to.shape())); }
@@ -249,16 +256,34 @@ class Recurrence {
     return {logistic(ba), a * softplus(ba + dt)};
   }
 
-  // betas_ and decays_ from b and a.
+  // betas_ and, where a head has one, decays_ from b and a.
   void spread(Vec panel) {
+    const Shape wide = {1, d_.value_dim};
+    if (d_.channel_decay) {
+      const Vec beta = logistic(reshape(panel, {1, kLanes}));
+      for (int64_t h = 0; h < d_.value_heads; ++h) {
+        betas_.at(h).store(broadcast(slice(beta, {0, h}, {1, 1}), wide));
+      }
+      return;
+    }
     const Gates gates = gates_of(panel);
     const Vec beta = gates.beta, decay = exp(gates.log_decay);
     for (int64_t h = 0; h < d_.value_heads; ++h) {
-      const Shape wide = {1, d_.value_dim};
       betas_.at(h).store(broadcast(slice(beta, {0, h}, {1, 1}), wide));
       decays_.at(h).store(broadcast(slice(decay, {0, d_.value_heads + h}, {1, 1}), wide));
     }
   }
+
+  // decays_ from f: [key_panels, 1, 128].
+  void spread_channels(Vec f) {
+    const auto by_channel = [&](int64_t row) {
+      return reshape(constants_.vectors.load({row, 0}, {d_.key_panels(), kLanes}), f.shape());
+    };
+    const Vec open = logistic(by_channel(0) * (f + by_channel(d_.dt_row())));
+    channel_decays_.store(exp(open * d_.decay_bound));
+    for (int64_t h = 0; h < d_.value_heads; ++h) spread_column(decay_row(h), decays_.at(h));
+  }
+  Vec decay_row(int64_t h) const { return columns(channel_decays_, h * d_.key_dim, d_.key_dim); }
 
   // Rows of a pending row: keys, then deltas, then decays.
   void remember(Scalar j) {
@@ -270,7 +295,8 @@ class Recurrence {
     }
     for (int64_t h = 0; h < d_.value_heads; ++h) {
       put(d_.key_heads + h, deltas_.at(h).load());
-      put(d_.key_heads + d_.value_heads + h, decays_.at(h).load());
+      put(d_.key_heads + d_.value_heads + h,
+          d_.channel_decay ? decay_row(h) : decays_.at(h).load());
     }
   }
 
@@ -281,7 +307,9 @@ class Recurrence {
     }
     k_.loop(0, d_.value_heads, [&](Scalar h) {
       const Vec delta = row.load({h + d_.key_heads, 0}, {1, d_.value_dim});
-      const Vec decay = row.load({h + (d_.key_heads + d_.value_heads), 0}, {1, d_.value_dim});
+      const int64_t width = d_.channel_decay ? d_.key_dim : d_.value_dim;
+      const Vec stored = row.load({h + (d_.key_heads + d_.value_heads), 0}, {1, width});
+      const Vec decay = d_.channel_decay ? column(stored) : stored;
       const Vec key = keys_.at(h / d_.heads_per_key()).load();
       matrix_.at(h).store(matrix_.at(h).load() * decay + key * delta);
     });
@@ -308,8 +336,48 @@ class Recurrence {
   // Of the current row. Keys and queries stand along the first dimension of a head's matrix and
   // are the same in all its lanes.
   Ref conv_, keys_, queries_, values_, betas_, decays_, deltas_;
-  Ref outputs_;  // [value_heads, R, value_dim]
+  Ref channel_decays_;  // with channel_decay: of all heads, as columns of the projections
+  Ref outputs_;         // [value_heads, R, value_dim]
 };
+
+// What both forms compute. `decay`: with channel_decay.
+void recur(Ref y, Ref decay, const DeltaConstants& constants, const DeltaState& state,
+           const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d, bool in_chunks,
+           Ref out) {
+  Kernel& k = *y.kernel();
+  Recurrence recurrence(k, constants, state, rows, runs, d);
+  if (in_chunks) recurrence.put_columns(y);
+  k.loop(0, rows.count, [&](Scalar r) {
+    k.if_(rows.active(r), [&] {
+      const Scalar slot = rows.slot(r), pending = runs.first_pending(r), run = runs.number(r);
+      recurrence.select(run);
+      k.if_(runs.first(r) == r, [&] {
+        recurrence.begin(run, r, keep.get({slot}));
+        if (in_chunks) {
+          k.if_(pending > r, [&] { k.scope([&] { recurrence.chunk(y, r, pending); }); });
+        }
+      });
+      k.if_(pending == r, [&] { recurrence.commit(slot); });
+      if (in_chunks) {
+        k.if_(pending <= r, [&] { recurrence.step(y, decay, r, r - pending); });
+      } else {
+        recurrence.step(y, decay, r, r - pending);
+      }
+      k.if_(runs.after(r) == 0, [&] { recurrence.end(slot, pending); });
+    });
+  });
+  std::vector<Vec> heads;
+  for (int64_t h = 0; h < d.value_heads; ++h) heads.push_back(recurrence.normed(h));
+  const Vec normed = pad_lanes(concat(heads, 1), d.value_panels() * kLanes);
+  for (int64_t p = 0; p < d.value_panels(); ++p) {
+    const Vec z =
+        reshape(y.load({d.z_panel() + p, 0, 0}, {1, rows.count, kLanes}), {rows.count, kLanes});
+    const Vec gate = d.channel_decay ? recurrence.rounded(logistic(z)) : silu(z);
+    const Vec gated = slice(normed, {0, p * kLanes}, {rows.count, kLanes}) * gate;
+    out.store(reshape(cast(gated, Elem::kBf16), {1, rows.count, kLanes}), {p, 0, 0});
+  }
+  recurrence.finish();
+}
 
 }  // namespace
 
@@ -324,39 +392,7 @@ void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state
                  DeltaRule rule, Ref out) {
   Kernel& k = *y.kernel();
   const bool in_chunks = rule == DeltaRule::kChunked && rows.count > kPendingRows;
-  const auto body = [&] {
-    Recurrence recurrence(k, constants, state, rows, runs, d);
-    if (in_chunks) recurrence.put_columns(y);
-    k.loop(0, rows.count, [&](Scalar r) {
-      k.if_(rows.active(r), [&] {
-        const Scalar slot = rows.slot(r), pending = runs.first_pending(r), run = runs.number(r);
-        recurrence.select(run);
-        k.if_(runs.first(r) == r, [&] {
-          recurrence.begin(run, r, keep.get({slot}));
-          if (in_chunks) {
-            k.if_(pending > r, [&] { k.scope([&] { recurrence.chunk(y, r, pending); }); });
-          }
-        });
-        k.if_(pending == r, [&] { recurrence.commit(slot); });
-        if (in_chunks) {
-          k.if_(pending <= r, [&] { recurrence.step(y, r, r - pending); });
-        } else {
-          recurrence.step(y, r, r - pending);
-        }
-        k.if_(runs.after(r) == 0, [&] { recurrence.end(slot, pending); });
-      });
-    });
-    std::vector<Vec> heads;
-    for (int64_t h = 0; h < d.value_heads; ++h) heads.push_back(recurrence.normed(h));
-    const Vec normed = pad_lanes(concat(heads, 1), d.value_panels() * kLanes);
-    for (int64_t p = 0; p < d.value_panels(); ++p) {
-      const Vec z =
-          reshape(y.load({d.z_panel() + p, 0, 0}, {1, rows.count, kLanes}), {rows.count, kLanes});
-      const Vec gated = slice(normed, {0, p * kLanes}, {rows.count, kLanes}) * silu(z);
-      out.store(reshape(cast(gated, Elem::kBf16), {1, rows.count, kLanes}), {p, 0, 0});
-    }
-    recurrence.finish();
-  };
+  const auto body = [&] { recur(y, {}, constants, state, rows, runs, keep, d, in_chunks, out); };
   // (No hand kernel takes rows in chunks: for a CPU there is nothing to gain.)
   if (in_chunks) {
     k.scope(body);
@@ -373,6 +409,12 @@ void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state
                {"rows", rows.count},
                {"eps", d.eps}},
               body);
+}
+
+void kimi_delta(Ref y, Ref decay, const DeltaConstants& constants, const DeltaState& state,
+                const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d, Ref out) {
+  y.kernel()->scope(
+      [&] { recur(y, decay, constants, state, rows, runs, keep, d, /*in_chunks=*/false, out); });
 }
 
 }  // namespace gridless::blocks

@@ -12,6 +12,14 @@
 //   q | k | v | z | b a        with b in lanes 0.., a in the value_heads lanes after it
 //
 // A core has whole key heads and the value heads that read them, in their order.
+//
+// Kimi Delta Attention (Kimi Linear, 2025) is the same with a decay of its own for every key
+// channel:
+//
+//   g = bound sigmoid(exp(A) (f + dt))    with f from a projection of low rank, dt per channel
+//
+// Its output is gated by sigmoid(z), and rounded to bf16 where the reference implementation does:
+// after the convolution, o, its norm, the gate and the product.
 #pragma once
 
 #include "gridless/blocks/row_runs.h"
@@ -22,6 +30,8 @@ struct DeltaShape {
   int64_t key_heads = 0, value_heads = 0;  // of this core; value_heads a multiple of key_heads
   int64_t key_dim = 0, value_dim = 0;      // of one head, at most 128
   double eps = 1e-6;
+  bool channel_decay = false;  // Kimi Delta Attention; value_heads = key_heads
+  double decay_bound = -5;     // of g, with channel_decay
 
   int64_t heads_per_key() const { return value_heads / key_heads; }
   int64_t key_panels() const { return panels(key_heads * key_dim); }
@@ -31,6 +41,12 @@ struct DeltaShape {
   int64_t z_panel() const { return conv_panels(); }
   int64_t gate_panel() const { return conv_panels() + value_panels(); }
   int64_t projection_panels() const { return gate_panel() + 1; }
+  // Of the norms of q and k. Kimi Delta Attention has a constant of its own.
+  double unit_eps() const { return channel_decay ? 1e-6 : eps; }
+  // Rows of DeltaConstants::vectors.
+  int64_t dt_row() const { return channel_decay ? key_panels() : 1; }
+  int64_t norm_row() const { return 2 * dt_row(); }
+  int64_t vector_rows() const { return norm_row() + 1; }
 };
 
 inline constexpr int64_t kConvTaps = 4;
@@ -42,7 +58,8 @@ static_assert(kConvTaps - 1 + kPendingRows <= kConvColumns);
 struct DeltaConstants {
   Ref conv;     // [4, conv_panels, 128]: tap 3 multiplies the newest column
   Ref vectors;  // [8, 128]; row 0: -exp(A) and row 1: dt, both in the lanes of a; row 2: norm
-                // weight
+                // weight. With channel_decay [vector_rows, 128]: from row 0 on exp(A) and from
+                // row dt_row on dt, both by channel; row norm_row: norm weight
 };
 inline constexpr int64_t kDeltaVectors = 8;
 
@@ -66,5 +83,10 @@ enum class DeltaRule {
 void gated_delta(Ref y, const DeltaConstants& constants, const DeltaState& state,
                  const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d,
                  DeltaRule rule, Ref out);
+
+// The same with channel_decay: y holds no a, and `decay`, f32 [key_panels, R, 128], holds f. y may
+// have more panels. Both hold values of bf16.
+void kimi_delta(Ref y, Ref decay, const DeltaConstants& constants, const DeltaState& state,
+                const StepRows& rows, const RowRuns& runs, Ref keep, const DeltaShape& d, Ref out);
 
 }  // namespace gridless::blocks
