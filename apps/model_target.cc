@@ -68,13 +68,13 @@ bool is_model_target(const Target& target) {
 }
 
 Result<ir::Program> build_model(const Target& target, int cores) {
-  static const std::set<std::string_view> known = {"rows",   "sequences", "use",  "context",
-                                                   "format", "layers",    "delta"};
+  static const std::set<std::string_view> known = {"rows",   "sequences", "use",   "context",
+                                                   "format", "layers",    "delta", "groups"};
   for (const auto& [key, value] : target.keys) {
     if (!known.contains(key)) {
       return input_error(
-          "this model has no key '{}': rows, sequences, use, context, format, layers and delta are "
-          "known",
+          "this model has no key '{}': rows, sequences, use, context, format, layers, delta and "
+          "groups are known",
           key);
     }
   }
@@ -111,8 +111,9 @@ Result<ir::Program> build_model(const Target& target, int cores) {
   step.formats = found.formats;
   if (const auto it = target.keys.find("format"); it != target.keys.end()) {
     TRY(const weights::Format format, weights::format_from_spelling(it->second));
-    step.formats = {format, format};
+    step.formats = {format, format, format};
   }
+  TRY(step.expert_groups, number(target, "groups", 0, 0, 128));
   TRY(const auto model, found.model->on_cores(std::max(cores, 1), step));
   auto program = model->program(step.rows);
   if (!program) return machine_error("the step program is wrong: {}", to_string(program.error()));

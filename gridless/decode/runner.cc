@@ -66,7 +66,9 @@ class StepRunner::Impl {
     shape.pages = shape.slots * shape.slot_pages;
     shape.formats = native;
     shape.chunked_delta = options.chunked_delta;
-    if (options.format) shape.formats = {*options.format, *options.format};
+    if (options.format) shape.formats = {*options.format, *options.format, *options.format};
+    shape.expert_groups = options.expert_groups;
+    shape.taps = options.taps;
     if (on_tpu()) TRY_VOID(take_programs());
     TRY(model, m.on_cores(options.cores, shape));
     slots.emplace(shape.slots, shape.slot_pages, rows_taken_back);
@@ -364,7 +366,7 @@ Result<std::unique_ptr<StepRunner>> StepRunner::random(const models::Model& mode
   TRY_VOID(impl->set_up(model, {}));
   TRY_VOID(impl->fill_constants(
       [&](std::string_view operand, int, std::span<std::byte> out) -> Result<void> {
-        if (operand == "weights") {
+        if (operand == "weights" || operand == "experts") {
           fill_with_small_words(out);
         } else {
           // Negative: the decay of a recurrent state must not grow.
@@ -450,6 +452,12 @@ int64_t StepRunner::truncate(int64_t slot, int64_t position) {
 std::span<const std::byte> StepRunner::state(std::string_view operand, int core) const {
   const auto it = impl_->states.find(operand);
   if (it == impl_->states.end()) return {};
+  return it->second[static_cast<size_t>(core)].bytes();
+}
+
+std::span<const std::byte> StepRunner::result(std::string_view name, int core) const {
+  const auto it = impl_->last->results.find(name);
+  if (it == impl_->last->results.end()) return {};
   return it->second[static_cast<size_t>(core)].bytes();
 }
 

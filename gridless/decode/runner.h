@@ -36,6 +36,8 @@ struct RunnerOptions {
   int64_t slots = 1;                      // sequences that may be live at once
   int64_t context = 2048;                 // tokens a sequence may reach; rounded up to pages of 128
   int64_t max_rows = 64;                  // largest launch
+  int64_t expert_groups = 0;              // models::StepShape
+  bool taps = false;                      // results `taps` and `gates` too
   // Models with a delta rule: rows of a prompt in chunks (blocks/delta_chunk.h). Then the bits of a
   // row depend on how its prompt was cut.
   bool chunked_delta = false;
@@ -81,6 +83,9 @@ class StepRunner final : public StepModel {
   // On TPUs it looks at the candidates: bringing all logits to the host would cost time.
   Result<void> check_logits(int64_t row) const override;
   int64_t truncate(int64_t slot, int64_t position) override;
+
+  // A result of the last launch, of a core; empty: no such one (taps).
+  std::span<const std::byte> result(std::string_view name, int core) const;
 
   // A core's memory of an operand that is state (docs/launch_contract.md); empty: no such one.
   std::span<const std::byte> state(std::string_view operand, int core) const;

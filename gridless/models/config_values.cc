@@ -6,6 +6,11 @@ namespace gridless::models {
 
 using Json = nlohmann::json;
 
+const Json& text_part(const Json& config) {
+  const auto it = config.find("text_config");
+  return it != config.end() && it->is_object() ? *it : config;
+}
+
 Result<int64_t> positive(const Json& config, const char* key, std::optional<int64_t> otherwise) {
   const auto it = config.find(key);
   if (it == config.end() || it->is_null()) {

@@ -11,6 +11,9 @@
 
 namespace gridless::models {
 
+// The text model's part of a config.json that describes more, else all of it.
+const nlohmann::json& text_part(const nlohmann::json& config);
+
 // An integer from 1 to 2^31; `otherwise` where the key is missing or null.
 Result<int64_t> positive(const nlohmann::json& config, const char* key,
                          std::optional<int64_t> otherwise = {});

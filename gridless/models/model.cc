@@ -1,5 +1,6 @@
 #include "gridless/models/model.h"
 
+#include "gridless/models/kimi_k3/model.h"
 #include "gridless/models/llama/model.h"
 #include "gridless/models/qwen3_8/model.h"
 
@@ -10,11 +11,16 @@ Result<std::unique_ptr<Model>> model_of(const nlohmann::json& config) {
     TRY(Qwen38Config qwen, qwen38_config(config));
     return qwen38_model(std::move(qwen));
   }
+  if (is_kimi_k3(config)) {
+    TRY(KimiK3Config kimi, kimi_k3_config(config));
+    return kimi_k3_model(std::move(kimi));
+  }
   TRY(LlamaConfig llama, llama_config(config));
   return llama_model(std::move(llama));
 }
 
 std::unique_ptr<Model> model_of(const ModelFacts& facts) {
+  if (facts.architecture == "kimi_k3") return kimi_k3_model(kimi_k3_config(facts));
   return facts.architecture == "qwen35" ? qwen38_model(qwen38_config(facts))
                                         : llama_model(llama_config(facts));
 }

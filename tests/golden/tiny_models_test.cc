@@ -32,46 +32,10 @@ class TinyModel : public testing::TestWithParam<Case> {
   std::vector<GoldenSequence> sequences(size_t emulated_tokens) const {
     std::vector<GoldenSequence> all = golden_sequences(GetParam().model);
     if (GetParam().engine == EngineKind::kCpu) return all;
-    for (GoldenSequence& s : all) {
-      const size_t n = std::min(s.exact.size(), emulated_tokens);
-      s.prompt.resize(std::min(s.prompt.size(), n));
-      s.greedy.resize(n + 1 - s.prompt.size());
-      s.exact.resize(n);
-      s.bf16.resize(n);
-    }
+    for (GoldenSequence& s : all) shorten(s, emulated_tokens);
     return all;
   }
 };
-
-// Decodes greedily, all sequences in one launch per step as long as each lives; per sequence ids
-// and logits.
-struct Decoded {
-  std::vector<Tokens> ids;
-  std::vector<Logits> logits;
-};
-Decoded decode_together(StepRunner& runner, const std::vector<GoldenSequence>& sequences) {
-  Decoded out{std::vector<Tokens>(sequences.size()), std::vector<Logits>(sequences.size())};
-  for (int32_t position = 0;; ++position) {
-    std::vector<Row> rows;
-    for (size_t s = 0; s < sequences.size(); ++s) {
-      const Tokens& prompt = sequences[s].prompt;
-      const auto at = static_cast<size_t>(position);
-      if (out.ids[s].size() == sequences[s].greedy.size()) continue;
-      const int32_t token = at < prompt.size() ? prompt[at] : out.ids[s].back();
-      rows.push_back({token, static_cast<int32_t>(s), position});
-    }
-    if (rows.empty()) return out;
-    Logits logits = step(runner, rows);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const auto s = static_cast<size_t>(rows[r].slot);
-      const auto best = std::ranges::max_element(logits[r]) - logits[r].begin();
-      EXPECT_EQ(runner.argmax(static_cast<int64_t>(r)), best);
-      if (static_cast<size_t>(position) + 1 >= sequences[s].prompt.size())
-        out.ids[s].push_back(static_cast<int32_t>(best));
-      out.logits[s].push_back(std::move(logits[r]));
-    }
-  }
-}
 
 TEST_P(TinyModel, ThreeSequencesTogetherGiveTheGoldenIdsAndLogits) {
   const auto sequences = this->sequences(24);

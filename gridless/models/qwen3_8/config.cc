@@ -88,11 +88,6 @@ std::vector<bool> shortest_period(const std::vector<bool>& kinds) {
   return kinds;
 }
 
-const Json& text_part(const Json& config) {
-  const auto it = config.find("text_config");
-  return it != config.end() && it->is_object() ? *it : config;
-}
-
 }  // namespace
 
 int64_t Qwen38Config::full_per_period() const { return std::ranges::count(period, true); }

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "gridless/models/tensors.h"
-#include "gridless/weights/dequantise.h"
 
 namespace gridless::models {
 
@@ -169,16 +168,6 @@ class Planner {
   HeadSharding::Heads heads_;
   std::string prefix_;
 };
-
-// All elements of a tensor as floats.
-Result<std::vector<float>> floats(const Checkpoint& c, const std::string& name) {
-  TRY(const TensorView* t, c.require(name));
-  std::vector<float> out(static_cast<size_t>(t->rows() * t->row_elements()));
-  for (int64_t r = 0; r < t->rows(); ++r) {
-    TRY_VOID(weights::dequantise_row(*t, r, out.data() + r * t->row_elements()));
-  }
-  return out;
-}
 
 // The layers of a kind, in order.
 std::vector<int64_t> layers_of(const Qwen38Config& m, bool full) {
