@@ -69,6 +69,9 @@ class StepRunner::Impl {
     if (options.format) shape.formats = {*options.format, *options.format, *options.format};
     shape.expert_groups = options.expert_groups;
     shape.taps = options.taps;
+    shape.feature_layers = options.feature_layers;
+    if (on_tpu() && !shape.feature_layers.empty())
+      return input_error("a draft that reads the model's layers does not run on TPUs yet");
     if (on_tpu()) TRY_VOID(take_programs());
     TRY(model, m.on_cores(options.cores, shape));
     slots.emplace(shape.slots, shape.slot_pages, rows_taken_back);
@@ -239,6 +242,13 @@ class StepRunner::Impl {
     TRY_VOID(slots->go_on(rows));
     last = l;
     return {};
+  }
+
+  // Panels of one row's features.
+  int64_t feature_panels() const {
+    if (shape.feature_layers.empty() || last == nullptr) return 0;
+    const auto it = std::ranges::find(last->program.call.results, "features", &ir::CallArg::name);
+    return it->type.shape()[0] * it->type.shape()[1];
   }
 
   // What the k-th launch of a chain found.
@@ -438,6 +448,17 @@ Result<void> StepRunner::logits(int64_t row, std::span<float> out) const {
   return {};
 }
 
+Result<void> StepRunner::features(int64_t row, std::span<float> out) const {
+  const Impl::Launch& l = *impl_->last;
+  const int64_t panels = impl_->feature_panels();
+  if (panels == 0) return StepModel::features(row, out);
+  GRIDLESS_CHECK(std::ssize(out) == panels * kLanes);
+  const auto* all = l.result<float>("features", 0);  // the same on every core
+  for (int64_t p = 0; p < panels; ++p)
+    std::copy_n(all + (p * l.rows + row) * kLanes, kLanes, out.data() + p * kLanes);
+  return {};
+}
+
 Result<void> StepRunner::check_logits(int64_t row) const {
   const auto& chained = impl_->chained;
   if (chained.empty() ? impl_->is_finite(row) : chained[static_cast<size_t>(row)].finite) return {};
@@ -461,13 +482,20 @@ std::span<const std::byte> StepRunner::result(std::string_view name, int core) c
   return it->second[static_cast<size_t>(core)].bytes();
 }
 
+std::span<const std::byte> StepRunner::constant(std::string_view operand) const {
+  const auto it = impl_->constants.find(operand);
+  if (it == impl_->constants.end() || impl_->model->per_core(operand)) return {};
+  return it->second[0].bytes();
+}
+
 int64_t StepRunner::vocab() const { return impl_->vocab; }
 const RunnerOptions& StepRunner::options() const { return impl_->options; }
 StepLimits StepRunner::limits() const {
   return {.vocab = impl_->vocab,
           .context = impl_->options.context,
           .max_rows = impl_->options.max_rows,
-          .pending_rows = impl_->rows_taken_back.value_or(INT64_MAX)};
+          .pending_rows = impl_->rows_taken_back.value_or(INT64_MAX),
+          .features = impl_->feature_panels() * kLanes};
 }
 models::Formats StepRunner::formats() const { return impl_->shape.formats; }
 

@@ -41,6 +41,7 @@ struct RunnerOptions {
   // Models with a delta rule: rows of a prompt in chunks (blocks/delta_chunk.h). Then the bits of a
   // row depend on how its prompt was cut.
   bool chunked_delta = false;
+  std::vector<int64_t> feature_layers;  // whose output features() gives; not on TPUs
   // For kTpu. The programs say cores and the most of slots, context and rows that they hold.
   std::shared_ptr<const TpuPrograms> programs;
   TpuOptions tpu;
@@ -80,6 +81,7 @@ class StepRunner final : public StepModel {
   int32_t argmax(int64_t row) const override;
   std::vector<Candidate> candidates(int64_t row) const;  // of the last launch, descending
   Result<void> logits(int64_t row, std::span<float> out) const override;
+  Result<void> features(int64_t row, std::span<float> out) const override;
   // On TPUs it looks at the candidates: bringing all logits to the host would cost time.
   Result<void> check_logits(int64_t row) const override;
   int64_t truncate(int64_t slot, int64_t position) override;
@@ -89,6 +91,10 @@ class StepRunner final : public StepModel {
 
   // A core's memory of an operand that is state (docs/launch_contract.md); empty: no such one.
   std::span<const std::byte> state(std::string_view operand, int core) const;
+
+  // The memory of a constant that all cores share, for a draft that needs it too; empty: no such
+  // one, or on TPUs.
+  std::span<const std::byte> constant(std::string_view operand) const;
 
   int64_t vocab() const;
   const RunnerOptions& options() const;

@@ -23,6 +23,7 @@ struct StepLimits {
   int64_t max_rows = 0;  // of a launch
   // Rows of a slot's last launch that truncate() can take back: those of a verification.
   int64_t pending_rows = INT64_MAX;
+  int64_t features = 0;  // numbers of a row that features() gives; 0: the step has no taps
 };
 
 class StepModel {
@@ -50,6 +51,11 @@ class StepModel {
   // Of the last launch.
   virtual int32_t argmax(int64_t row) const = 0;
   virtual Result<void> logits(int64_t row, std::span<float> out) const = 0;  // vocab entries
+  // What a draft model reads of a row, `limits().features` numbers: the output of every tapped
+  // layer, each padded with zeros to whole panels of 128.
+  virtual Result<void> features(int64_t /*row*/, std::span<float> /*out*/) const {
+    return input_error("this step has no taps");
+  }
   // An error where a logit of the row is NaN or infinite: no token can be chosen from them.
   virtual Result<void> check_logits(int64_t row) const = 0;
 

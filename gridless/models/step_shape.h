@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "gridless/weights/stream_layout.h"
 
@@ -30,6 +31,8 @@ struct StepShape {
   // Also give what passes between the parts of a layer, where the model has such results (for
   // tests, and for drafts that read a model's hidden states).
   bool taps = false;
+  // Layers whose output a draft model reads: result `features`.
+  std::vector<int64_t> feature_layers;
 };
 
 // Values of a layer in the result `taps`: the residual stream as it enters, what attention reads of

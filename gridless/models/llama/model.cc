@@ -76,6 +76,9 @@ class Llama : public Model {
     return models::native_formats(c, config_);
   }
   Result<std::unique_ptr<ShardedModel>> on_cores(int cores, const StepShape& shape) const override {
+    if (!shape.feature_layers.empty()) {
+      return input_error("the Llama step has no taps: no draft that reads its layers is supported");
+    }
     TRY(LlamaSharding sharding, shard_llama(config_, cores));
     return std::make_unique<LlamaStep>(config_, std::move(sharding), shape);
   }

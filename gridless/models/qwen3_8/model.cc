@@ -81,6 +81,12 @@ class Qwen38 : public Model {
     return Formats{};  // checkpoints of this family hold bf16 and f32
   }
   Result<std::unique_ptr<ShardedModel>> on_cores(int cores, const StepShape& shape) const override {
+    for (const int64_t layer : shape.feature_layers) {
+      if (layer < 0 || layer >= config_.layers) {
+        return input_error("a draft that reads layer {}: this model has layers 0 to {}", layer,
+                           config_.layers - 1);
+      }
+    }
     TRY(Qwen38Sharding sharding, shard_qwen38(config_, cores));
     return std::make_unique<Qwen38Step>(config_, std::move(sharding), shape);
   }

@@ -23,6 +23,7 @@ struct Operands {
   Ref keep, embedding, norms, frequencies, weights, head_norms, conv, vectors;
   Ref kv, matrix, columns, pending;
   HeadOutputs out;
+  Ref features;  // none without taps
 };
 
 // Layers of a kind; one where there are none, as operands cannot be empty.
@@ -70,7 +71,20 @@ Operands declare(Kernel& k, const Qwen38Config& m, const Qwen38Sharding& s, cons
   io.columns = state("delta_columns", delta_columns_shape(s.delta));
   io.pending = state("delta_pending", delta_pending_shape(s.delta));
   io.out = declare_head(k, step.rows, stream.tail[0].panels);
+  if (const auto taps = static_cast<int64_t>(step.feature_layers.size()); taps > 0) {
+    io.features = k.output("features", Elem::kF32, {taps, n, step.rows, kLanes});
+  }
   return io;
+}
+
+// Copies the residual stream out where `layer`, one of `run`, is a tap.
+void tap(Kernel& k, const std::vector<int64_t>& taps, const LayerRun& run, int64_t period,
+         Scalar layer, Ref x, Ref features, Sem done) {
+  for (size_t i = 0; i < taps.size(); ++i) {
+    const int64_t in_period = taps[i] % period;
+    if (in_period < run.first || in_period >= run.first + run.count) continue;
+    k.if_(layer == taps[i], [&] { k.copy(x, features.at(static_cast<int64_t>(i)), done).wait(); });
+  }
 }
 
 }  // namespace
@@ -95,6 +109,7 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
     const Ref conv = copy_in(k, io.conv), vectors = copy_in(k, io.vectors);
     const RopeTable rope = rope_table(io.rows, io.frequencies, heads);
     const RowRuns runs(io.rows);
+    const Sem tapped = k.dma_sem();
 
     embed(io.rows, io.embedding, x);
     k.loop(0, m.periods(), [&](Scalar p) {
@@ -129,6 +144,7 @@ std::expected<ir::Program, Diagnostics> qwen38_step(const Qwen38Config& m, const
             // MLP.
             rms_norm(x, norms.at(layer * 2 + 1), h, m.hidden, m.rms_eps);
             cores.add_sum(1, gated_mlp(w, named("gate_up"), named("down"), h), x);
+            tap(k, step.feature_layers, run, period, layer, x, io.features, tapped);
           });
         });
       }
