@@ -20,7 +20,8 @@ constexpr int64_t kMostBlockRows = 8, kMostSumElements = 64 * 1024;
 // Rows of a page that one read-modify-write covers: the packed tile of 16-bit elements.
 constexpr int64_t kTileRows = 16;
 
-// Lanes of head j, of a half-split vector (queries, keys) or of a plain one (values, outputs).
+}  // namespace
+
 Vec lanes_of(Kernel& k, const HeadShape& h, int64_t j, bool half_split) {
   const Vec lane = iota(k, {1, h.padded()}, 1);
   const auto range = [&](int64_t from, int64_t n) {
@@ -30,8 +31,6 @@ Vec lanes_of(Kernel& k, const HeadShape& h, int64_t j, bool half_split) {
   if (!half_split) return range(j * d, d);
   return range(j * d / 2, d / 2) | range(h.half() + j * d / 2, d / 2);
 }
-
-}  // namespace
 
 RopeTable rope_table(const StepRows& rows, Ref frequencies, const HeadShape& h) {
   Kernel& k = *frequencies.kernel();

@@ -21,6 +21,10 @@ struct HeadShape {
   int64_t padded_half() const { return round_to_lanes(half()); }
 };
 
+// i1 [1, padded]: the lanes of head j, of a half-split vector (queries, keys) or of a plain one
+// (values, outputs).
+Vec lanes_of(Kernel& k, const HeadShape& h, int64_t j, bool half_split);
+
 // cos and sin of position * frequency for every row and lane: f32 VMEM [R, padded_half].
 struct RopeTable {
   Ref cos, sin;

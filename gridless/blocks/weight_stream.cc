@@ -35,11 +35,14 @@ void WeightStream::start(Scalar chunk) {
 
 void WeightStream::enter_layer(Scalar layer, Scalar chunks_on) {
   base_ = layer * layout_.chunks_per_layer + chunks_on;
+  if (layout_.front_chunks > 0) base_ = base_ + layout_.front_chunks;
 }
-void WeightStream::enter_tail() { base_ = layout_.layers * layout_.chunks_per_layer; }
+void WeightStream::enter_tail() {
+  base_ = layout_.front_chunks + layout_.layers * layout_.chunks_per_layer;
+}
 
 const MatrixLayout& WeightStream::matrix(const std::string& name) const {
-  for (const auto* list : {&layout_.layer, &layout_.tail}) {
+  for (const auto* list : {&layout_.front, &layout_.layer, &layout_.tail}) {
     for (const MatrixLayout& m : *list) {
       if (m.shape.name == name) return m;
     }
@@ -68,8 +71,7 @@ WeightStream::Together WeightStream::together(const MatrixLayout& m) const {
   return {std::min(m.groups(), parts < m.parts ? 1 : most / parts), parts};
 }
 
-void WeightStream::products(const MatrixLayout& m, Ref x,
-                            const std::function<Ref(Scalar, int64_t)>& y,
+void WeightStream::products(const MatrixLayout& m, const Multiply& multiply,
                             const std::function<void(Scalar, int64_t)>& use) {
   const Together at_once = together(m);
   const auto groups = [&](Scalar first, int64_t count) {
@@ -78,7 +80,7 @@ void WeightStream::products(const MatrixLayout& m, Ref x,
       const int64_t parts = std::min(at_once.parts, m.parts - part);
       take(chunk + part, count * parts, [&](int64_t i, Ref tile) {
         const int64_t group = i / parts;
-        dot_chunk(m, part + i % parts, x, tile, y(first + group, group));
+        multiply(part + i % parts, tile, first + group, group);
       });
     }
     for (int64_t i = 0; use && i < count; ++i) use(first + i, i);
@@ -94,9 +96,18 @@ void WeightStream::products(const MatrixLayout& m, Ref x,
 }
 
 void WeightStream::project(const std::string& name, Ref x, Ref y) {
+  project(name, std::vector{x}, std::vector{y});
+}
+
+void WeightStream::project(const std::string& name, const std::vector<Ref>& x,
+                           const std::vector<Ref>& y) {
   const MatrixLayout& m = matrix(name);
   products(
-      m, x, [&](Scalar g, int64_t) { return y.rows(g * m.panels_per_chunk, m.panels_per_chunk); },
+      m,
+      [&](int64_t part, Ref tile, Scalar g, int64_t) {
+        for (size_t i = 0; i < x.size(); ++i)
+          dot_chunk(m, part, x[i], tile, y[i].rows(g * m.panels_per_chunk, m.panels_per_chunk));
+      },
       nullptr);
 }
 
@@ -112,7 +123,7 @@ void WeightStream::project_groups(const std::string& name, Ref x,
   k_.scope([&] {
     const Ref y = k_.vmem(Elem::kF32, {together(m).groups, m.panels_per_chunk, x.dim(1), kLanes});
     products(
-        m, x, [&](Scalar, int64_t i) { return y.at(i); },
+        m, [&](int64_t part, Ref tile, Scalar, int64_t i) { dot_chunk(m, part, x, tile, y.at(i)); },
         [&](Scalar g, int64_t i) { use(g, y.at(i)); });
   });
 }

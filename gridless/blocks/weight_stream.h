@@ -21,14 +21,17 @@ class WeightStream {
   // in HBM.
   WeightStream(Kernel& k, Ref image, const weights::StreamLayout& layout, int slots = 4);
 
-  // Says where the program is: the matrices that follow are those of this layer, or of the tail.
+  // Says where the program is: the matrices that follow are those of the front (as at the start),
+  // of this layer, or of the tail.
   // `chunks_on`: those of an equal layer so many chunks later.
   void enter_layer(Scalar layer, Scalar chunks_on = 0);
   void enter_tail();
 
   // y = x W for matrix `name`: x bf16 panel-major, y f32 [panels of the matrix, R, 128].
   void project(const std::string& name, Ref x, Ref y);
-  // The same into a new buffer of the current scope.
+  // The same for several inputs, of any row counts, while the matrix streams by once.
+  void project(const std::string& name, const std::vector<Ref>& x, const std::vector<Ref>& y);
+  // The same as the first into a new buffer of the current scope.
   Ref project(const std::string& name, Ref x);
 
   // The same group by group: `use(group, y)` gets f32 [panels_per_chunk, R, 128] of each.
@@ -41,14 +44,14 @@ class WeightStream {
   void start(Scalar chunk);
   // Waits for `count` chunks, starts as many others, runs `use` on the slot of each.
   void take(Scalar first, int64_t count, const std::function<void(int64_t i, Ref tile)>& use);
-  // All products of a matrix: those of group g go to y(i), the i-th of the `count` groups that are
-  // taken together; then use(g, i), if there is one.
+  // All products of a matrix: multiply(part, tile, g, i) makes those of a chunk of group g, the
+  // i-th of the groups that are taken together; then use(g, i), if there is one.
+  using Multiply = std::function<void(int64_t part, Ref tile, Scalar group, int64_t i)>;
   struct Together {
     int64_t groups, parts;
   };
   Together together(const weights::MatrixLayout& m) const;
-  void products(const weights::MatrixLayout& m, Ref x,
-                const std::function<Ref(Scalar group, int64_t i)>& y,
+  void products(const weights::MatrixLayout& m, const Multiply& multiply,
                 const std::function<void(Scalar group, int64_t i)>& use);
 
   Kernel& k_;
@@ -57,7 +60,7 @@ class WeightStream {
   int slots_, together_;
   Ref ring_;
   Sem done_;
-  Scalar base_;  // first chunk of the current layer or tail
+  Scalar base_ = 0;  // first chunk of the front, the current layer or the tail
 };
 
 }  // namespace gridless::blocks

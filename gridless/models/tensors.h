@@ -48,7 +48,7 @@ inline std::span<float> as_floats(std::span<std::byte> bytes) {
 }
 
 // Packs every matrix of a stream: plan(name, layer) says where its outputs come from; the layer is
-// 0 for those of the tail.
+// 0 for those of the front and the tail.
 template <typename Plan>
 Result<void> pack_stream(const weights::StreamLayout& layout, std::span<std::byte> image,
                          const Plan& plan) {
@@ -61,14 +61,14 @@ Result<void> pack_stream(const weights::StreamLayout& layout, std::span<std::byt
                                 words.subspan(static_cast<size_t>(first_chunk * chunk_words),
                                               static_cast<size_t>(m.chunks() * chunk_words)));
   };
-  for (int64_t l = 0; l < layout.layers; ++l) {
+  for (const weights::MatrixLayout& m : layout.front) TRY_VOID(pack(m, 0, m.first_chunk));
+  int64_t chunk = layout.front_chunks;
+  for (int64_t l = 0; l < layout.layers; ++l, chunk += layout.chunks_per_layer) {
     for (const weights::MatrixLayout& m : layout.layer) {
-      TRY_VOID(pack(m, l, l * layout.chunks_per_layer + m.first_chunk));
+      TRY_VOID(pack(m, l, chunk + m.first_chunk));
     }
   }
-  for (const weights::MatrixLayout& m : layout.tail) {
-    TRY_VOID(pack(m, 0, layout.layers * layout.chunks_per_layer + m.first_chunk));
-  }
+  for (const weights::MatrixLayout& m : layout.tail) TRY_VOID(pack(m, 0, chunk + m.first_chunk));
   return {};
 }
 

@@ -147,6 +147,7 @@ MatrixLayout::Output MatrixLayout::output(int64_t panel, int64_t column) const {
 
 int64_t StreamLayout::used_bytes() const {
   int64_t rows = 0;
+  for (const MatrixLayout& m : front) rows += m.chunks() * m.used_rows();
   for (const MatrixLayout& m : layer) rows += layers * m.chunks() * m.used_rows();
   for (const MatrixLayout& m : tail) rows += m.chunks() * m.used_rows();
   return rows * kBytesPerRow;
@@ -160,9 +161,13 @@ MatrixLayout whole_matrix(const MatrixShape& shape) {
 }
 
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,
-                                const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes) {
-  std::vector<MatrixShape> all = layer;
+                                const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes,
+                                const std::vector<MatrixShape>& front) {
+  std::vector<MatrixShape> all = front;
+  all.insert(all.end(), layer.begin(), layer.end());
+  const size_t first = front.size(), after = all.size();  // those of a layer
   all.insert(all.end(), tail.begin(), tail.end());
+  const auto repeats = [&](size_t i) { return i >= first && i < after; };
   std::vector<std::vector<Cut>> options;
   std::set<int64_t> sizes;
   int64_t least = 8;
@@ -183,7 +188,7 @@ StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& 
     int64_t cost = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       const Cut c = *best_cut(options[i], size);
-      cost += c.chunks * chunk_cost(c, size) * (i < layer.size() ? layers : 1);
+      cost += c.chunks * chunk_cost(c, size) * (repeats(i) ? layers : 1);
     }
     if (cost <= least_cost) {
       least_cost = cost;
@@ -201,10 +206,12 @@ StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& 
     m.panels_per_chunk = c.panels_per_chunk;
     m.parts = c.parts;
     m.kp = c.kp;
-    int64_t& count = i < layer.size() ? out.chunks_per_layer : out.tail_chunks;
+    int64_t& count = i < first    ? out.front_chunks
+                     : repeats(i) ? out.chunks_per_layer
+                                  : out.tail_chunks;
     m.first_chunk = count;
     count += m.chunks();
-    (i < layer.size() ? out.layer : out.tail).push_back(std::move(m));
+    (i < first ? out.front : repeats(i) ? out.layer : out.tail).push_back(std::move(m));
   }
   return out;
 }

@@ -37,7 +37,7 @@ struct MatrixLayout {
   int64_t panels_per_chunk = 0;  // P, divides `panels`; even when paired
   int64_t parts = 0;             // K is read in this many chunks
   int64_t kp = 0;                // inputs per part
-  int64_t first_chunk = 0;       // within its layer, or within the tail
+  int64_t first_chunk = 0;       // within the front, its layer, or the tail
   int64_t groups() const { return panels / panels_per_chunk; }
   int64_t chunks() const { return groups() * parts; }
   int64_t used_rows() const {  // of one of its chunks
@@ -55,9 +55,9 @@ struct MatrixLayout {
 struct StreamLayout {
   int64_t chunk_rows = 0;  // a multiple of 8
   int64_t layers = 0;
-  std::vector<MatrixLayout> layer, tail;
-  int64_t chunks_per_layer = 0, tail_chunks = 0;
-  int64_t total_chunks() const { return layers * chunks_per_layer + tail_chunks; }
+  std::vector<MatrixLayout> front, layer, tail;  // in the order of the stream
+  int64_t front_chunks = 0, chunks_per_layer = 0, tail_chunks = 0;
+  int64_t total_chunks() const { return front_chunks + layers * chunks_per_layer + tail_chunks; }
   int64_t total_rows() const { return total_chunks() * chunk_rows; }
   int64_t total_bytes() const { return total_rows() * 512; }
   int64_t used_bytes()
@@ -68,7 +68,8 @@ struct StreamLayout {
 // matrix units are kept full; a chunk is at most `max_chunk_bytes` (and never smaller than one
 // panel of 32 inputs).
 StreamLayout make_stream_layout(int64_t layers, const std::vector<MatrixShape>& layer,
-                                const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes);
+                                const std::vector<MatrixShape>& tail, int64_t max_chunk_bytes,
+                                const std::vector<MatrixShape>& front = {});
 
 // A matrix that is read by itself, outside a stream: one part, in as few groups of one size as code
 // may have, which follow each other without unused rows between them (chunk_rows = used_rows()).

@@ -353,5 +353,20 @@ TEST(Quantise, KeepsWhatTheFormatHolds) {
     EXPECT_EQ(half(quantise_block(f, zeros).scale), 0.0f) << spelling(f);
 }
 
+TEST(StreamLayoutFront, ComesBeforeAllLayersOnce) {
+  const MatrixShape front{"front", 256, 384, Format::kBf16};
+  const auto s = make_stream_layout(3, {{"a", 128, 256, Format::kBf16}},
+                                    {{"tail", 200, 256, Format::kQ8}}, 64 * 1024, {front});
+  ASSERT_EQ(s.front.size(), 1u);
+  EXPECT_EQ(s.front[0].first_chunk, 0);
+  EXPECT_EQ(s.front_chunks, s.front[0].chunks());
+  EXPECT_EQ(s.layer[0].first_chunk, 0);
+  EXPECT_EQ(s.total_chunks(), s.front_chunks + 3 * s.chunks_per_layer + s.tail_chunks);
+  const int64_t rows = s.front[0].chunks() * s.front[0].used_rows() +
+                       3 * s.layer[0].chunks() * s.layer[0].used_rows() +
+                       s.tail[0].chunks() * s.tail[0].used_rows();
+  EXPECT_EQ(s.used_bytes(), rows * 512);
+}
+
 }  // namespace
 }  // namespace gridless::weights
