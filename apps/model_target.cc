@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gridless/base/integers.h"
 #include "gridless/blocks/step_rows.h"
+#include "gridless/models/dflash2/model.h"
 #include "gridless/models/model.h"
 
 namespace gridless::apps {
@@ -15,11 +17,19 @@ namespace {
 struct Found {
   std::unique_ptr<models::Model> model;
   models::Formats formats;
+  int64_t window = 0;  // of a draft model, whose context lies in pages that take turns
 };
 
 Result<Found> from_checkpoint(const std::string& path) {
   TRY(const weights::Checkpoint checkpoint, weights::Checkpoint::open(path));
   Found out;
+  if (models::is_dflash2(checkpoint.config())) {
+    auto draft = models::dflash2_config(checkpoint.config());
+    if (!draft) return std::unexpected(draft.error().in(path));
+    out.window = draft->window;
+    out.model = models::dflash2_model(std::move(*draft));
+    return out;
+  }
   auto model = models::model_of(checkpoint.config());
   if (!model) return std::unexpected(model.error().in(path));
   out.model = std::move(*model);
@@ -38,6 +48,8 @@ Result<Found> from_registry(const std::string& name) {
                        name, known);
   }
   Found out{models::model_of(model->facts), {}};
+  if (model->facts.architecture == "dflash2")
+    out.window = models::dflash2_config(model->facts).window;
   TRY(out.formats.layers, weights::format_from_spelling(model->layer_format));
   TRY(out.formats.head, weights::format_from_spelling(model->head_format));
   return out;
@@ -81,7 +93,8 @@ Result<ir::Program> build_model(const Target& target, int cores) {
   TRY(Found found, target.kind == Target::Kind::kModel ? from_registry(target.name)
                                                        : from_checkpoint(target.name));
   models::StepShape step;
-  TRY(step.rows, number(target, "rows", 1, 1, 64));
+  const bool is_draft = found.window > 0;
+  TRY(step.rows, number(target, "rows", is_draft ? 8 : 1, 1, 64));
   if ((step.rows & (step.rows - 1)) != 0)
     return input_error("rows={}: 1, 2, 4, 8, 16, 32 or 64", step.rows);
   const auto use = target.keys.find("use");
@@ -90,7 +103,7 @@ Result<ir::Program> build_model(const Target& target, int cores) {
     return input_error("use={}: decode, verify or prefill", use->second);
   }
   // The rows of a verification or a prefill chunk belong to one sequence.
-  const bool one = use != target.keys.end() && use->second != "decode";
+  const bool one = is_draft || (use != target.keys.end() && use->second != "decode");
   TRY(step.slots, number(target, "sequences", one ? 1 : step.rows, 1, 1024));
   const int64_t layers = found.model->layers();
   TRY(const int64_t context,
@@ -104,6 +117,7 @@ Result<ir::Program> build_model(const Target& target, int cores) {
       return input_error("delta={}: recurrent or chunked", it->second);
     step.chunked_delta = it->second == "chunked";
   }
+  if (is_draft) step.pages = std::min(step.slot_pages, ceil_div(found.window, blocks::kPageTokens));
   TRY(const int64_t wanted_layers, number(target, "layers", layers, 1, layers));
   if (wanted_layers != layers) {
     TRY(found.model, found.model->with_layers(wanted_layers));

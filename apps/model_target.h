@@ -9,7 +9,8 @@ namespace gridless::apps {
 // .safetensors).
 bool is_model_target(const Target& target);
 
-// Keys: rows (1, 2, 4, ... 64), sequences, use, context, format, layers. Without `format` a
+// Keys: rows (1, 2, 4, ... 64; of a draft model: the tokens whose features it appends), sequences,
+// use, context, format, layers. Without `format` a
 // checkpoint's own; a shape without weights is bf16. Only shapes are read, never the weights.
 // Errors: keys that this model does not know, values out of range, core counts that do not divide
 // the vocabulary.

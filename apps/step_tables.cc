@@ -1,6 +1,7 @@
 #include "apps/step_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <numeric>
@@ -56,6 +57,41 @@ Tables make_tables(int64_t rows, int64_t slots, int64_t slot_pages, int64_t cont
   return t;
 }
 
+// Those of a draft model's step (docs/launch_contract.md, "Taps and a draft model").
+struct DraftTables {
+  std::vector<int32_t> rows, fed, pages, first;
+};
+
+DraftTables make_draft_tables(int64_t block, int64_t fed, int64_t slot_pages, int64_t pages,
+                              int64_t context, int64_t vocab, int seed) {
+  std::mt19937 random(static_cast<uint32_t>(seed));
+  DraftTables t;
+  for (int64_t i = 0; i < slot_pages; ++i) t.pages.push_back(static_cast<int32_t>(i % pages));
+  const int64_t start = std::max<int64_t>(1, position(seed, context, fed, random));
+  const int64_t most = std::min(fed, start);
+  const auto new_tokens =
+      seed <= 3 ? most : static_cast<int64_t>(random() % static_cast<uint64_t>(most + 1));
+  t.first = {static_cast<int32_t>(std::max<int64_t>(0, start - pages * kPageTokens))};
+  const auto table = [](int64_t n, const auto& row) {
+    std::vector<int32_t> out(static_cast<size_t>(blocks::kRowFields * n));
+    for (int64_t r = 0; r < n; ++r) {
+      const std::array<int64_t, blocks::kRowFields> fields = row(r);
+      for (int f = 0; f < blocks::kRowFields; ++f)
+        out[static_cast<size_t>(f * n + r)] = static_cast<int32_t>(fields[static_cast<size_t>(f)]);
+    }
+    return out;
+  };
+  using Fields = std::array<int64_t, blocks::kRowFields>;
+  t.rows = table(block, [&](int64_t r) {
+    const auto token = static_cast<int64_t>(random() % static_cast<uint64_t>(vocab));
+    return Fields{token, 0, start + r, 1};
+  });
+  t.fed = table(fed, [&](int64_t r) {
+    return r < new_tokens ? Fields{0, 0, start - new_tokens + r, 1} : Fields{};
+  });
+  return t;
+}
+
 }  // namespace
 
 Result<CallBytes> step_tables(const Target& target, const ir::Call& call, int cores, int seed) {
@@ -65,21 +101,30 @@ Result<CallBytes> step_tables(const Target& target, const ir::Call& call, int co
     return static_cast<size_t>(it - call.operands.begin());
   };
   const size_t rows = find("rows"), pages = find("pages"), keep = find("keep"),
-               embedding = find("embedding");
-  if (std::max({rows, pages, keep, embedding}) >= out.size())
+               embedding = find("embedding"), fed = find("context_rows"), first = find("first"),
+               kv = find("kv");
+  const bool is_draft = fed < out.size();
+  const size_t last_table = is_draft ? first : keep;
+  if (std::max({rows, pages, last_table, embedding, kv}) >= out.size())
     return machine_error("{} does not follow the launch contract", target.name);
   const auto dim = [&](size_t operand, size_t d) { return call.operands[operand].type.shape()[d]; };
   const int64_t count = dim(rows, 1), slots = dim(pages, 0), slot_pages = dim(pages, 1);
   int64_t context = slot_pages * kPageTokens - count;
   if (const auto it = target.keys.find("context"); it != target.keys.end())
     std::from_chars(it->second.data(), it->second.data() + it->second.size(), context);
-  const Tables t = make_tables(count, slots, slot_pages, context, dim(embedding, 0), seed);
-  for (const auto& [operand, table] :
-       {std::pair{rows, &t.rows}, {pages, &t.pages}, {keep, &t.keep}}) {
-    const auto bytes = std::as_bytes(std::span(*table));
+  const auto put = [&](size_t operand, const std::vector<int32_t>& table) {
+    const auto bytes = std::as_bytes(std::span(table));
     for (int c = 0; c < cores; ++c)
       out[operand].insert(out[operand].end(), bytes.begin(), bytes.end());
+  };
+  if (is_draft) {
+    const DraftTables t = make_draft_tables(count, dim(fed, 1), slot_pages, dim(kv, 1), context,
+                                            dim(embedding, 0), seed);
+    put(rows, t.rows), put(pages, t.pages), put(fed, t.fed), put(first, t.first);
+    return out;
   }
+  const Tables t = make_tables(count, slots, slot_pages, context, dim(embedding, 0), seed);
+  put(rows, t.rows), put(pages, t.pages), put(keep, t.keep);
   return out;
 }
 

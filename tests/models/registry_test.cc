@@ -17,6 +17,7 @@ TEST(Registry, ParameterCountsAreTheCheckpoints) {
   EXPECT_EQ(parameters("qwen3_8_27b"), 26'895'998'464);
   EXPECT_EQ(parameters("qwen3_5_0_8b"), 752'393'024);
   EXPECT_NEAR(static_cast<double>(parameters("kimi_k3")), 2.779e12, 5e8);  // published so
+  EXPECT_EQ(parameters("qwen3_8_27b_dflash2"), 1'924'404'480);
 }
 
 TEST(Registry, NamesAreDistinctAndFound) {
@@ -34,7 +35,7 @@ TEST(Registry, UnknownModelListsTheKnownOnes) {
   ASSERT_FALSE(path);
   EXPECT_EQ(path.error().message,
             "there is no model or file 'no-such-model'; the models are smollm2, llama_8b, "
-            "qwen3_8_27b, qwen3_5_0_8b, kimi_k3");
+            "qwen3_8_27b, qwen3_5_0_8b, kimi_k3, qwen3_8_27b_dflash2");
 }
 
 TEST(Registry, ShapeWithoutWeightsAsksForACheckpoint) {
