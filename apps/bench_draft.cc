@@ -106,15 +106,16 @@ void print(const Arguments& a, const nlohmann::json& f) {
 Result<void> measure(Arguments& a) {
   TRY_VOID(a.prompt.check());
   TRY_VOID(a.generate.sampler.check());
-  TRY(const std::unique_ptr<decode::Draft> draft, make_draft(a.draft));
+  TRY(OpenDraft draft, open_draft(a.draft));
   TRY(const OpenModel model, open_model(a.model));
   TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  options.feature_layers = draft.taps;
   TRY(const std::vector<int32_t> prompt, a.prompt.ids(model));
   TRY(options.context, context_for(prompt, a.generate.max_tokens, a.model, *model.model));
   TRY(const std::unique_ptr<decode::StepRunner> runner, load_weights(model, options));
   decode::Generator generator(*runner, model.tokenizer, model.eos);
   decode::GenerateOptions with_draft = a.generate;
-  with_draft.draft = draft.get();
+  TRY(with_draft.draft, draft.load(model, *runner));
   Runs warm_up, plain, drafted;
   TRY_VOID(warm_up.add(generator, prompt, a.generate));
   Progress progress("measuring", static_cast<uint64_t>(a.repeats), "pairs");

@@ -138,17 +138,18 @@ class Conversation {
 
 Result<void> chat(Arguments& a) {
   TRY_VOID(a.generate.sampler.check());
-  TRY(const std::unique_ptr<decode::Draft> draft, make_draft(a.draft));
-  a.generate.draft = draft.get();
+  TRY(OpenDraft draft, open_draft(a.draft));
   TRY(const OpenModel model, open_model(a.model));
   TRY_VOID(model.require_tokenizer());
   TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  options.feature_layers = draft.taps;
   keep_hosts_together(options, a.generate);
   TRY(const text::ChatModel chat, text::load_chat_model(model.path));
   const int64_t most =
       options.programs ? options.programs->slot_pages() * blocks::kPageTokens : kDefaultContext;
   TRY(options.context, choose_context(a.model, *model.model, std::min(kDefaultContext, most)));
   TRY(const std::unique_ptr<decode::StepRunner> runner, load_weights(model, options));
+  TRY(a.generate.draft, draft.load(model, *runner));
   Conversation conversation(model, chat, *runner, a);
   LineReader lines;
   if (lines.terminal()) fmt::print("/exit leaves, /reset forgets, Ctrl-C stops an answer.\n");

@@ -5,6 +5,7 @@
 #include "apps/common.h"
 #include "gridless/base/processors.h"
 #include "gridless/chips/tpu7x.h"
+#include "gridless/decode/dflash2_draft.h"
 #include "gridless/decode/end_tokens.h"
 #include "gridless/decode/ngram_draft.h"
 #include "gridless/models/registry.h"
@@ -75,11 +76,11 @@ void add_steps_option(CLI::App* command, decode::GenerateOptions& o) {
 }
 
 void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOptions& o) {
-  CLI::Option* draft =
-      command->add_option("--draft", name,
-                          "Verify several guesses per launch: 'ngram' takes them from the text so "
-                          "far. The answer stays "
-                          "the same, and comes sooner where the text repeats itself");
+  CLI::Option* draft = command->add_option(
+      "--draft", name,
+      "Verify several guesses per launch. 'ngram' takes them from the text so far; "
+      "a checkpoint directory is a DFlash2 draft of the model. The answer stays "
+      "the same, and comes sooner where guesses come true");
   CLI::Option* tokens =
       command
           ->add_option("--draft-tokens", o.draft_tokens,
@@ -88,10 +89,32 @@ void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOpt
   if (name.empty()) tokens->needs(draft);
 }
 
-Result<std::unique_ptr<decode::Draft>> make_draft(const std::string& name) {
-  if (name.empty()) return nullptr;
-  if (name == "ngram") return std::make_unique<decode::NgramDraft>();
-  return input_error("--draft '{}': give ngram; draft models are not available yet", name);
+Result<OpenDraft> open_draft(const std::string& name) {
+  OpenDraft out;
+  if (name.empty()) return out;
+  if (name == "ngram") {
+    out.draft = std::make_unique<decode::NgramDraft>();
+    return out;
+  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(name, ignored)) {
+    return input_error("--draft '{}': give ngram, or the checkpoint directory of a DFlash2 draft",
+                       name);
+  }
+  TRY(weights::Checkpoint checkpoint, weights::Checkpoint::open(name));
+  out.checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
+  auto taps = decode::Dflash2Draft::taps(*out.checkpoint);
+  if (!taps) return std::unexpected(taps.error().in("--draft " + name));
+  out.taps = std::move(*taps);
+  return out;
+}
+
+Result<decode::Draft*> OpenDraft::load(const OpenModel& model, const decode::StepRunner& runner) {
+  if (checkpoint == nullptr) return draft.get();
+  auto loaded = decode::Dflash2Draft::load(*checkpoint, *model.checkpoint, runner);
+  if (!loaded) return std::unexpected(loaded.error().in("--draft " + checkpoint->path()));
+  draft = std::move(*loaded);
+  return draft.get();
 }
 
 nlohmann::json draft_json(const decode::Generation& g) {

@@ -36,8 +36,19 @@ void add_sampler_options(CLI::App* command, decode::SamplerOptions& options);
 void add_steps_option(CLI::App* command, decode::GenerateOptions& options);
 // --draft into `name`, --draft-tokens into `options`.
 void add_draft_options(CLI::App* command, std::string& name, decode::GenerateOptions& options);
-// Null where no name is given.
-Result<std::unique_ptr<decode::Draft>> make_draft(const std::string& name);
+
+struct OpenModel;
+// What --draft names: nothing, ngram, or the checkpoint of a draft model.
+struct OpenDraft {
+  std::unique_ptr<decode::Draft> draft;             // null until load() where it is a model
+  std::unique_ptr<weights::Checkpoint> checkpoint;  // of a draft model
+  std::vector<int64_t> taps;                        // RunnerOptions::feature_layers that it needs
+
+  // The draft for a model that was loaded with `taps`, null where none was asked for. Model and
+  // runner must outlive it.
+  Result<decode::Draft*> load(const OpenModel& model, const decode::StepRunner& runner);
+};
+Result<OpenDraft> open_draft(const std::string& name);
 // The statistics of a generation, null of one without a draft.
 nlohmann::json draft_json(const decode::Generation& generation);
 

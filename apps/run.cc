@@ -73,16 +73,17 @@ constexpr int kInterrupted = 130;
 // Returns the exit status.
 Result<int> run(Arguments& a) {
   TRY_VOID(a.prompt.check());
-  TRY(const std::unique_ptr<decode::Draft> draft, make_draft(a.draft));
-  a.generate.draft = draft.get();
+  TRY(OpenDraft draft, open_draft(a.draft));
   TRY_VOID(a.generate.sampler.check());
   TRY(const OpenModel model, open_model(a.model));
   TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  options.feature_layers = draft.taps;
   keep_hosts_together(options, a.generate);
   TRY(const std::vector<int32_t> prompt, a.prompt.ids(model));
   if (!a.generate.stop.empty()) TRY_VOID(model.require_tokenizer());
   TRY(options.context, context_for(prompt, a.generate.max_tokens, a.model, *model.model));
   TRY(const std::unique_ptr<decode::StepRunner> runner, load_weights(model, options));
+  TRY(a.generate.draft, draft.load(model, *runner));
   decode::Generator generator(*runner, model.tokenizer, model.eos);
 
   bool shown = false;

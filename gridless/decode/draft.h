@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gridless/base/error.h"
+#include "gridless/decode/step_model.h"
 
 namespace gridless::decode {
 
@@ -31,6 +32,13 @@ class Draft {
   virtual std::string_view name() const = 0;
   // A new text, which begins with the prompt.
   virtual Result<void> start(std::span<const int32_t> prompt) = 0;
+  // Whether it wants to be told of launches by read().
+  virtual bool reads_features() const { return false; }
+  // The model's last launch has read `rows` more tokens of the text, from `position` on, in its
+  // first rows. What was said of later positions is void.
+  virtual Result<void> read(const StepModel& /*model*/, int64_t /*position*/, int64_t /*rows*/) {
+    return {};
+  }
   // At most `count` tokens, at least 1, that may follow the text.
   virtual Result<Proposal> propose(int64_t count) = 0;
   // What followed the text in truth. After a verification that is the accepted beginning of the

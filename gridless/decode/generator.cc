@@ -88,7 +88,9 @@ Result<void> Generator::prefill(std::span<const int32_t> prompt, const GenerateO
     }
     const std::span<const int32_t> rest = prompt.subspan(held_.size());
     const size_t n = std::bit_floor(std::min(rest.size(), static_cast<size_t>(limits_.max_rows)));
-    TRY_VOID(launch(rest.first(n), n < rest.size()));
+    const bool reads = options.draft != nullptr && options.draft->reads_features();
+    TRY_VOID(launch(rest.first(n), n < rest.size() && !reads));
+    if (reads) TRY_VOID(options.draft->read(model_, std::ssize(held_), static_cast<int64_t>(n)));
     held_.insert(held_.end(), rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(n));
     if (n < rest.size()) continue;
     TRY(const int32_t first,
@@ -130,6 +132,10 @@ Result<void> Generator::round(const GenerateOptions& options, Completion& comple
     accepted += is_drafted ? 1 : 0;
     go_on = is_drafted && !completion.finish();
   }
+  // Before the model forgets anything: the features are those of this launch.
+  const auto rows_read = static_cast<int64_t>(read);
+  if (options.draft != nullptr)
+    TRY_VOID(options.draft->read(model_, std::ssize(held_) - rows_read, rows_read));
   if (read < rows.size()) model_.truncate(0, std::ssize(held_));
   if (options.draft == nullptr) return {};
   if (rows.size() > 1) {

@@ -89,7 +89,8 @@ TEST(RunCommand, MistakesSayWhatToDo) {
                "runs programs that were compiled for the slice");
   expect_error({"run", kTiny, "--tokens", "1", "--engine", "gpu"}, "give cpu, emulate or tpu");
   expect_error({"run", kTiny, "--tokens", "1", "--draft", "dflash2"},
-               "--draft 'dflash2': give ngram");
+               "--draft 'dflash2': give ngram, or the checkpoint directory");
+  expect_error({"run", kTiny, "--tokens", "1", "--draft", kTiny}, "no 'dflash_config'");
   expect_error({"run", kTiny, "--tokens", "1", "--draft-tokens", "3"}, "--draft");
   expect_error({"run", kTiny, "--tokens", "1", "--draft", "ngram", "--draft-tokens", "64"},
                "--draft-tokens");
@@ -247,6 +248,36 @@ TEST_F(SmolLm2Command, ChatTakesAConversationFromAPipe) {
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.out, "The capital of France is Paris.\nThe capital of France is Paris.\n");
   }
+}
+
+TEST(RunCommand, DraftModelsVerifyTheirGuesses) {
+  const std::string set = std::string(GRIDLESS_TEST_DATA) + "/dflash2_tiny/a";
+  std::ifstream file(set + "/golden.json");
+  const Json trace = Json::parse(file)["sequences"][0];
+  std::vector<std::string> arguments = {
+      "run", set + "/target", "--tokens", list(trace["prompt"]), "--max-tokens",
+      "40",  "--ignore-eos",  "--json"};
+  const Outcome plain = run_command(arguments);
+  arguments.insert(arguments.end(), {"--draft", set + "/draft"});
+  const Outcome drafted = run_command(arguments);
+  ASSERT_EQ(plain.status, 0) << plain.err;
+  ASSERT_EQ(drafted.status, 0) << drafted.err;
+  const Json object = Json::parse(drafted.out);
+  EXPECT_EQ(object["tokens"], Json::parse(plain.out)["tokens"]);
+  EXPECT_GT(object["draft"]["accepted"].get<int>(), 0);
+  expect_error({"run", set + "/draft", "--tokens", "1"}, "give it as --draft");
+  expect_error({"run", kTiny, "--tokens", "1", "--draft", set + "/draft"},
+               "the Llama step has no taps");
+}
+
+TEST(BenchCommand, MeasuresADraftModel) {
+  const std::string set = std::string(GRIDLESS_TEST_DATA) + "/dflash2_tiny/a";
+  const Outcome result =
+      run_command({"bench", "draft", set + "/target", "--tokens", "5,9,200", "--max-tokens", "12",
+                   "--repeats", "2", "--ignore-eos", "--draft", set + "/draft", "--json"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const Json draft = Json::parse(result.out)["draft"];
+  EXPECT_EQ(draft["launches"].get<int>() + draft["accepted"].get<int>(), 11);
 }
 
 }  // namespace
