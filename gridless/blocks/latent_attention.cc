@@ -57,35 +57,43 @@ void latent_queries(Ref absorbed, Ref y, const LatentShape& s, Ref queries) {
   }
 }
 
-void latent_attention(Ref queries, Ref cache, const StepRows& rows, const LatentShape& s,
-                      double scale, Ref out) {
+void latent_attention(Ref queries, Ref cache, const StepRows& rows, const RowRuns& runs,
+                      const LatentShape& s, double scale, Ref out) {
   Kernel& k = *queries.kernel();
   const int64_t width = round_to_lanes(s.latent);
   k.scope([&] {
-    const PagedSoftmax softmax(cache, rows);
-    const Ref sums = k.vmem(Elem::kF32, out.shape());  // single rows of bf16 cannot be stored
+    // f32, because rows of bf16 can be neither read nor written one by one.
+    const Ref wide = k.vmem(Elem::kF32, queries.shape());
+    const Ref sums = k.vmem(Elem::kF32, out.shape());
+    for (int64_t h = 0; h < s.heads; ++h) {
+      wide.at(h).store(cast(queries.at(h).load(), Elem::kF32));
+    }
     sums.store(zeros(k, Elem::kF32, out.shape()));
-    k.loop(0, rows.count, [&](Scalar r) {
-      k.if_(rows.active(r), [&] {
-        const auto of_row = [&] {
-          std::vector<Vec> heads;
-          for (int64_t h = 0; h < s.heads; ++h) heads.push_back(pick_row(queries.at(h).load(), r));
-          return concat(heads, 0);
-        };
-        const Vec average = softmax.attend(
-            r, {.queries = of_row,
-                .count = s.heads,
-                .keys = [](Ref page) { return page.at(0).load(); },
-                .values = [&](Ref page) { return page.at(0).load({0, 0}, {kPageTokens, width}); },
-                .value_width = width,
-                .scale = scale});
-        for (int64_t h = 0; h < s.heads; ++h)
-          for (int64_t p = 0; p < s.latent_panels(); ++p) {
-            sums.store(reshape(slice(average, {h, p * kLanes}, {1, kLanes}), {1, 1, kLanes}),
-                       {p, r + h * rows.count, 0});
-          }
-      });
-    });
+    const auto queries_of = [&](Scalar first, int64_t size) {
+      std::vector<Vec> heads;
+      for (int64_t h = 0; h < s.heads; ++h) {
+        heads.push_back(
+            reshape(wide.load({h, first, 0}, {1, size, s.token_width()}), {size, s.token_width()}));
+      }
+      return cast(concat(heads, 0), Elem::kBf16);
+    };
+    const auto put = [&](Scalar first, int64_t size, Vec average, Vec mine) {
+      for (int64_t h = 0; h < s.heads; ++h) {
+        for (int64_t p = 0; p < s.latent_panels(); ++p) {
+          store_rows(sums, p, first + h * rows.count,
+                     slice(average, {h * size, p * kLanes}, {size, kLanes}), mine);
+        }
+      }
+    };
+    attend_to_pages(
+        cache, rows, runs,
+        {.queries = s.heads,
+         .value_width = width,
+         .scale = scale,
+         .queries_of = queries_of,
+         .keys = [](Ref page) { return page.at(0).load(); },
+         .values = [&](Ref page) { return page.at(0).load({0, 0}, {kPageTokens, width}); },
+         .put = put});
     out.store(cast(sums.load(), Elem::kBf16));
   });
 }

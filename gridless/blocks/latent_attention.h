@@ -10,7 +10,7 @@
 // dropped after W_uv. (The matrix units take more rows for nothing, and their weights once.)
 #pragma once
 
-#include "gridless/blocks/step_rows.h"
+#include "gridless/blocks/row_runs.h"
 
 namespace gridless::blocks {
 
@@ -41,8 +41,8 @@ void latent_queries(Ref absorbed, Ref y, const LatentShape& s, Ref queries);
 
 // Attention of every active row over positions 0 .. pos. cache: bf16 HBM [pages, 1, 128,
 // token_width]; out: bf16 [latent_panels, heads R, 128].
-void latent_attention(Ref queries, Ref cache, const StepRows& rows, const LatentShape& s,
-                      double scale, Ref out);
+void latent_attention(Ref queries, Ref cache, const StepRows& rows, const RowRuns& runs,
+                      const LatentShape& s, double scale, Ref out);
 
 // Of y = out W_uv, f32 [panels(heads value), heads R, 128], the outputs of each head in its own
 // row: context, bf16 [panels(heads value), R, 128]; then context = bf16(context *

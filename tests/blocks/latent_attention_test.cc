@@ -113,7 +113,7 @@ TEST(LatentAttention, IsTheExpandedOne) {
         const Ref queries = k.vmem(Elem::kBf16, {s.heads, rows, s.token_width()});
         latent_queries(k_up.project("k_up", separate), local, s, queries);
         const Ref found = by_head(s.latent_panels());
-        latent_attention(queries, cache, step, s, kScale, found);
+        latent_attention(queries, cache, step, RowRuns(step), s, kScale, found);
         const Ref context = activations(k, Elem::kBf16, values, rows);
         gated_values(v_up.project("v_up", found), copy_in(k, gate), s, context);
         widen_out(k, context, out);
@@ -179,7 +179,7 @@ TEST(Pages, TakeTheEntriesOfActiveRows) {
     k.scope([&] {
       const Ref token = k.vmem(Elem::kBf16, {rows, width});
       token.store(cast(copy_in(k, in).load(), Elem::kBf16));
-      append_to_pages({token}, home, step);
+      append_to_pages({token}, home, step, RowRuns(step));
     });
   };
   const auto results =

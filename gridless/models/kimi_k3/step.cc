@@ -268,10 +268,10 @@ class Step {
       const Ref token = k_.vmem(Elem::kBf16, {rows_, s.token_width()});
       latent_token(low.rows(p_.query, p_.latent), low.rows(p_.query + p_.latent, p_.extra),
                    norms.rows(p_.query, p_.latent), s, m_.rms_eps, token);
-      k_.scope([&] { append_to_pages({token}, cache, io_.rows); });
+      k_.scope([&] { append_to_pages({token}, cache, io_.rows, runs_); });
       const Ref found = by_head(s.latent_panels());
       const double scale = 1 / std::sqrt(static_cast<double>(m_.nope + m_.extra));
-      latent_attention(queries, cache, io_.rows, s, scale, found);
+      latent_attention(queries, cache, io_.rows, runs_, s, scale, found);
       const Ref context = activations(k_, Elem::kBf16, s.heads * s.value, rows_);
       gated_values(w_.project(named("v_up"), found), gate, s, context);
       const auto layer_name = std::to_string(m_.period - 1);
