@@ -53,7 +53,7 @@ std::string size(const std::optional<std::filesystem::path>& file) {
 }
 
 void print_table() {
-  constexpr const char* kRow = "{:<13} {:>10} {:>6} {:>10}  {:<50} {}\n";
+  constexpr const char* kRow = "{:<20} {:>10} {:>6} {:>10}  {:<50} {}\n";
   fmt::print(fmt::runtime(kRow), "name", "params", "layers", "size", "what", "state");
   for (const RegisteredModel& model : models::registered_models()) {
     const std::optional<std::filesystem::path> file = models::find_weights(model);

@@ -104,8 +104,8 @@ Result<CallBytes> step_tables(const Target& target, const ir::Call& call, int co
                embedding = find("embedding"), fed = find("context_rows"), first = find("first"),
                kv = find("kv");
   const bool is_draft = fed < out.size();
-  const size_t last_table = is_draft ? first : keep;
-  if (std::max({rows, pages, last_table, embedding, kv}) >= out.size())
+  const size_t needed = std::max({rows, pages, embedding, is_draft ? std::max(first, kv) : keep});
+  if (needed >= out.size())
     return machine_error("{} does not follow the launch contract", target.name);
   const auto dim = [&](size_t operand, size_t d) { return call.operands[operand].type.shape()[d]; };
   const int64_t count = dim(rows, 1), slots = dim(pages, 0), slot_pages = dim(pages, 1);

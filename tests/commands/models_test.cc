@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -34,6 +35,21 @@ TEST(ModelsCommand, TableHasALinePerModel) {
   EXPECT_THAT(result.out, HasSubstr("\nsmollm2 "));
   EXPECT_THAT(result.out, HasSubstr("\nllama_8b "));
   EXPECT_THAT(result.out, HasSubstr("134.5 M"));
+}
+
+// Whatever its operands are called: tables for a launch of it can be made.
+TEST(ModelsCommand, EveryModelHasAPredictedTime) {
+  const nlohmann::json all = nlohmann::json::parse(run_command({"models", "--json"}).out);
+  EXPECT_GE(all.at("models").size(), 6u);
+  for (const nlohmann::json& model : all.at("models")) {
+    const std::string name = model["name"];
+    const int layers = std::min(model["layers"].get<int>(), 8);
+    const std::string target =
+        "model:" + name + "?rows=1&context=256&layers=" + std::to_string(layers);
+    const Outcome result = run_command({"time", target, "--cores", "8", "--json"});
+    ASSERT_EQ(result.status, 0) << name << ": " << result.err;
+    EXPECT_GT(nlohmann::json::parse(result.out)["ms"].get<double>(), 0) << name;
+  }
 }
 
 TEST(ModelsCommand, JsonGivesTheShape) {
