@@ -98,7 +98,11 @@ endfunction()
 # tests/<dir>/*_test.cc: one binary per directory, labels unit (default) or golden, error, fuzz.
 function(gridless_tests)
   include(GoogleTest)
-  add_custom_target(unit_tests)  # what the sanitizer presets build: the programs of the unit label
+  add_custom_target(unit_tests)  # what the address sanitizer builds: the programs of the unit label
+  # What the thread sanitizer builds: those that reach a room with threads of its own (cpu, decode,
+  # tpu, base; blocks and gallery run what they build on the CPU engine). The other rooms have none.
+  add_custom_target(threaded_tests)
+  set(threaded base blocks cpu decode gallery tpu)
   file(GLOB dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/tests/*)
   foreach(dir IN LISTS dirs)
     if(NOT IS_DIRECTORY ${dir})
@@ -143,6 +147,10 @@ function(gridless_tests)
         set(label ${name})
       else()
         add_dependencies(unit_tests test_${name})
+        if(name IN_LIST threaded)
+          add_dependencies(threaded_tests test_${name})
+          set(label unit_threaded)  # a filter by "unit" takes these too
+        endif()
       endif()
       gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
                            PROPERTIES LABELS ${label} TIMEOUT 300)
