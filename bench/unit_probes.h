@@ -309,6 +309,23 @@ inline ir::Program counted_loop() {
   return take(k);
 }
 
+// Loads of a part that a store, at a place that a table says, may have changed.
+inline ir::Program reload() {
+  Kernel k("probe");
+  const Ref t = k.input("t", Elem::kI32, {4}, Space::kSmem);
+  const Ref x = k.input("x", Elem::kF32, {64, 128}), y = k.output("y", Elem::kF32, {64, 128});
+  k.scope([&] {
+    const Ref in = k.vmem(Elem::kF32, {64, 128}), kept = k.vmem(Elem::kF32, {64, 128});
+    const Sem done = k.dma_sem();
+    k.copy(x, in, done).wait();
+    const Scalar at = k.assume_multiple(t.get({0}), 8);
+    kept.rows(at, 8).store(in.rows(0, 8).load() + 1.0);
+    in.rows(8, 8).store(kept.rows(8, 8).load() * 2.0);
+    k.copy(in, y, done).wait();
+  });
+  return take(k);
+}
+
 // A kernel that does nothing, with so many semaphores as scratch.
 inline ir::Program semaphores(int count) {
   const std::string any = "memref<8x128xf32, #tpu.memory_space<any>>";
@@ -360,6 +377,7 @@ inline bool print_unit_costs(Laboratory& laboratory) {
   line("valu_latency", to_use(chain, starting("vadd.f32")));
   line("eup_latency", through_queue(chain, starting("vtanh")));
   line("load_latency", to_use(chain, starting("vld")));
+  line("store_to_load", between(see(reload()), starting("vst"), starting("vld")));
   line("lane_reduce_latency", through_queue(chain, reduces_lanes()));
   line("lane_permute_latency", through_queue(chain, starting("vrot.lane")));
   const Listing turned = see(transposition());

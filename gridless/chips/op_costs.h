@@ -40,6 +40,7 @@ std::span<const OpCost> tpu7x_op_costs();
 // way.
 struct UnitCosts {
   int valu_latency, eup_latency, load_latency;
+  int store_to_load;         // from a store to a load of what it stored
   int lane_reduce_latency;   // sum, maximum over the lanes of a register
   int lane_permute_latency;  // rotation, broadcast of a lane, gather along lanes
   int transpose_latency;     // of a 128 x 128 block

@@ -73,24 +73,30 @@ int BundleSlots::place_on_xlu(int ready) {
   return at;
 }
 
-int BundleSlots::place(CostUnit unit, int ready) {
-  const auto u = static_cast<size_t>(unit);
-  const int capacity = chips::kUnitSlots[u];
+int BundleSlots::place_on_both(Track& a, int of_a, Track& b, int of_b, int at) {
+  for (int before = -1; before != at;) {
+    before = at;
+    at = find(b, find(a, at, of_a), of_b);
+  }
+  take(a, at, of_a);
+  take(b, at, of_b);
+  return at;
+}
+
+int BundleSlots::place(CostUnit unit, int ready, bool narrow) {
+  const auto slots = [](CostUnit u) { return chips::kUnitSlots[static_cast<size_t>(u)]; };
+  Track& track = tracks_[static_cast<size_t>(unit)];
   int at = std::max(ready, 0);
   if (unit == CostUnit::kXlu) {
     at = place_on_xlu(at);
   } else if (unit == CostUnit::kEup) {
-    Track& valu = tracks_[static_cast<size_t>(CostUnit::kValu)];
-    for (int before = -1; before != at;) {
-      before = at;
-      at = find(tracks_[u], at, capacity);
-      at = find(valu, at, chips::kUnitSlots[static_cast<size_t>(CostUnit::kValu)]);
-    }
-    take(tracks_[u], at, capacity);
-    take(valu, at, chips::kUnitSlots[static_cast<size_t>(CostUnit::kValu)]);
+    at = place_on_both(track, slots(unit), tracks_[static_cast<size_t>(CostUnit::kValu)],
+                       slots(CostUnit::kValu), at);
+  } else if (narrow) {
+    at = place_on_both(track, slots(unit), narrow_, kNarrow, at);
   } else {
-    at = find(tracks_[u], at, capacity);
-    take(tracks_[u], at, capacity);
+    at = find(track, at, slots(unit));
+    take(track, at, slots(unit));
   }
   length_ = std::max(length_, at + 1);
   return at;

@@ -20,8 +20,12 @@ class BundleSlots {
  public:
   static constexpr int kXlus = chips::kUnitSlots[static_cast<size_t>(CostUnit::kXlu)];
 
-  // The cycle in which an instruction is issued, `ready` or later.
-  int place(CostUnit unit, int ready);
+  // Loads and stores of less than a register's rows: as many of them as a bundle has room for
+  // (their masks and strides are immediates).
+  static constexpr int kNarrow = 3;
+
+  // The cycle in which an instruction is issued, `ready` or later. `narrow`: it is such an access.
+  int place(CostUnit unit, int ready, bool narrow = false);
   // Cycles up to the last instruction.
   int length() const { return length_; }
 
@@ -35,7 +39,10 @@ class BundleSlots {
   void take(Track& track, int cycle, int capacity);
 
   int place_on_xlu(int ready);
+  // In the first cycle from `at` on in which both have room.
+  int place_on_both(Track& a, int of_a, Track& b, int of_b, int at);
 
+  Track narrow_;
   std::array<Track, chips::kCostUnits> tracks_;
   // Per XLU the cycles in which it cannot take an operation, as intervals [begin, end) with gaps
   // that are wide enough for one.

@@ -152,8 +152,8 @@ void RegionSchedule::alias(const ir::Op& op, Held registers) {
   }
 }
 
-int RegionSchedule::issue(CostUnit unit, int at) {
-  const int cycle = slots_.place(unit, at);
+int RegionSchedule::issue(CostUnit unit, int at, bool narrow) {
+  const int cycle = slots_.place(unit, at, narrow);
   if (first_vector_ < 0 || cycle < first_vector_) first_vector_ = cycle;
   last_vector_ = std::max(last_vector_, cycle);
   return cycle;
@@ -292,6 +292,36 @@ int RegionSchedule::check_bundles(const ir::Value* ref) {
   for (; ref->op && ref->op->info().effect == Effect::kView; ref = ref->op->operands[0])
     part = part || ref->type.num_elements() != ref->op->operands[0]->type.num_elements();
   return part ? u.check_hbm_part : u.check_hbm;
+}
+
+void RegionSchedule::rename(const std::vector<const ir::Value*>& from,
+                            const std::vector<std::unique_ptr<ir::Value>>& to) {
+  for (size_t k = 0; k < to.size(); ++k) {
+    const ir::Value* name = to[k].get();
+    held_[name] = Held(held(from[k]));
+    lazy_.push_back(name);
+  }
+}
+
+void RegionSchedule::put_constants(const std::vector<const ir::Value*>& values) {
+  for (const ir::Value* v : values) {
+    if (!v->type.is_vector()) continue;
+    for (const int number : held(v))
+      if (number == kConstant) end_ = std::max(end_, issue(CostUnit::kValu, 0) + 1);
+  }
+}
+
+void RegionSchedule::choose(const ir::Op& branch) {
+  for (size_t k = 0; k < branch.results.size(); ++k) {
+    const int number = new_register([this, &branch, k](int) {
+      int at = ready(branch.operands[0]);
+      for (size_t way = 0; way < 2; ++way)
+        at = std::max(at, ready(branch.body(way).ops.back()->operands[k]));
+      return slots_.place(CostUnit::kScalar, at) + 1;
+    });
+    held_[branch.result(k)] = {number};
+    lazy_.push_back(branch.result(k));
+  }
 }
 
 void RegionSchedule::add_table_copy() {

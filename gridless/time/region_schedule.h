@@ -60,6 +60,13 @@ class RegionSchedule {
   // The next operation is an event (copy, signal, wait): the cycle at which it happens. What comes
   // later in the program may still be scheduled before it.
   int add_event(const ir::Op& op);
+  // Puts those of the vectors that are constants into registers of their own.
+  void put_constants(const std::vector<const ir::Value*>& values);
+  // `to` are other names of `from`: what a loop of one round takes and gives.
+  void rename(const std::vector<const ir::Value*>& from,
+              const std::vector<std::unique_ptr<ir::Value>>& to);
+  // The operations of both ways of a branch have been added: its results (scalars) are chosen.
+  void choose(const ir::Op& branch);
   // Scalar bundles that no operation stands for, behind what has been added.
   void add_scalar(int bundles) { cursor_ = chain(length(), bundles); }
   // What the compiler puts around the body: a table comes to SMEM before anything else; a result in
@@ -68,6 +75,19 @@ class RegionSchedule {
   void add_result_copy();
   // The region ends with a branch on `condition` (null: a loop's own counter).
   void end_with_branch(const ir::Value* condition);
+
+  // Stores that a load soon behind the region's end still waits for, their cycles counted from
+  // there.
+  struct Box {  // the part of a memory that an access touches; empty bounds: any
+    std::vector<std::pair<int64_t, int64_t>> bounds;
+    int cycle = 0;
+    const ir::Value* value = nullptr;  // what a store put there, if it is all of it
+    const ir::Block* block = nullptr;  // that the store stands in
+  };
+  using Recent = std::pair<const ir::Value*, Box>;
+  std::vector<Recent> recent_stores() const;
+  // The region comes behind one with these.
+  void follow(const std::vector<Recent>& stores);
 
   // Makes what is left to make of values that `wanted` says are read elsewhere.
   void finish(const std::function<bool(const ir::Value*)>& wanted);
@@ -91,10 +111,6 @@ class RegionSchedule {
   };
   // Registers that are there from the start: of constants, and of what was made before the region.
   static constexpr int kConstant = 0, kFromBefore = 1;
-  struct Box {  // the part of a memory that an access touches; empty bounds: any
-    std::vector<std::pair<int64_t, int64_t>> bounds;
-    int cycle = 0;
-  };
   static bool is_constant(const ir::Value* v);
   Held& held(const ir::Value* v);
   int new_register(std::function<int(int soonest)> make);
@@ -119,6 +135,7 @@ class RegionSchedule {
   void elementwise(const ir::Op& op);
   void select(const ir::Op& op);
   const ir::Value* share_angle(const ir::Op& op, chips::OpCost& cost);
+  static bool is_plain(const ir::Op& op, size_t indices);
   void load(const ir::Op& op);
   void store(const ir::Op& op);
   void broadcast(const ir::Op& op);
@@ -144,7 +161,7 @@ class RegionSchedule {
   int prepared(int at, int bundles, bool remote);
   int check_bundles(const ir::Value* ref);
   int checked_copy(int known, int after, int first, int second);
-  int issue(CostUnit unit, int at);  // of a vector unit
+  int issue(CostUnit unit, int at, bool narrow = false);  // of a vector unit
   int issue_all(const chips::OpCost& cost, int64_t k, int at);
   int chain(int at, int bundles);  // scalar bundles one after the other; the cycle behind them
   int lane_reduce(const std::vector<int>& registers, bool integer = false);

@@ -100,6 +100,13 @@ int RegionSchedule::issue_all(const chips::OpCost& cost, int64_t k, int at) {
   return n > 0 ? at + latency + late : at;
 }
 
+// Whether a load or a store takes every element of its box, and does nothing else.
+bool RegionSchedule::is_plain(const ir::Op& op, size_t indices) {
+  const ir::Attr* strides = op.find("strides");
+  return op.operands.size() == indices && (!strides || (*strides)->ints.empty()) &&
+         !op.bool_attr_or("add", false);
+}
+
 void RegionSchedule::load(const ir::Op& op) {
   const ir::Type type = op.result()->type;
   const bool segmented = op.find("operandSegmentSizes") != nullptr;
@@ -109,11 +116,19 @@ void RegionSchedule::load(const ir::Op& op) {
   int at = std::max(barrier_, ready(op.operands[0]));
   for (size_t k = 1; k < 1 + indices && k < op.operands.size(); ++k)
     at = std::max(at, ready(op.operands[k]));
-  for (const Box& s : stores_[base])
-    if (!apart(s, box)) at = std::max(at, s.cycle + 1);
+  const std::vector<Box>& stores = stores_[base];
+  const auto last =
+      std::find_if(stores.rbegin(), stores.rend(), [&](const Box& s) { return !apart(s, box); });
+  // What the same block stored there is still in registers.
+  if (last != stores.rend() && last->value && last->block == op.parent &&
+      last->value->type == type && !box.bounds.empty() && last->bounds == box.bounds &&
+      is_plain(op, 1 + box.bounds.size()))
+    return alias(op, Held(held(last->value)));
+  for (const Box& s : stores)
+    if (!apart(s, box)) at = std::max(at, s.cycle + units().store_to_load);
   define_lazily(op, static_cast<size_t>(registers_of(type).count()),
-                [this, at, base](size_t, int soonest) {
-                  const int cycle = issue(CostUnit::kLoad, std::max(at, soonest));
+                [this, at, base, narrow = is_narrow(type)](size_t, int soonest) {
+                  const int cycle = issue(CostUnit::kLoad, std::max(at, soonest), narrow);
                   int& last = last_loads_.try_emplace(base, cycle).first->second;
                   last = std::max(last, cycle);
                   return cycle + units().load_latency;
@@ -133,10 +148,26 @@ void RegionSchedule::store(const ir::Op& op) {
     int at = std::max(address, register_ready(value, k, n));
     if (adds)
       at = issue(CostUnit::kValu, issue(CostUnit::kLoad, address) + 1) + units().valu_latency;
-    box.cycle = std::max(box.cycle, issue(CostUnit::kStore, at));
+    box.cycle = std::max(box.cycle, issue(CostUnit::kStore, at, is_narrow(value->type)));
   }
   last_store_ = std::max(last_store_, box.cycle);
+  if (is_plain(op, 2 + box.bounds.size())) box.value = value, box.block = op.parent;
   stores_[base].push_back(std::move(box));
+}
+
+std::vector<RegionSchedule::Recent> RegionSchedule::recent_stores() const {
+  std::vector<Recent> out;
+  for (const auto& [base, stores] : stores_)
+    for (Box s : stores) {
+      s.cycle -= length();
+      s.value = nullptr;
+      if (s.cycle + units().store_to_load > 0) out.emplace_back(base, std::move(s));
+    }
+  return out;
+}
+
+void RegionSchedule::follow(const std::vector<Recent>& stores) {
+  for (const auto& [base, s] : stores) stores_[base].push_back(s);
 }
 
 bool RegionSchedule::apart(const Box& a, const Box& b) {
@@ -146,22 +177,25 @@ bool RegionSchedule::apart(const Box& a, const Box& b) {
   return false;
 }
 
-// The memory behind a ref, and which part of it is touched, as far as constants tell.
+// The memory behind a ref, and which part of it is touched, as far as constants tell: at constant
+// indices, of slices at constant places.
 const ir::Value* RegionSchedule::box_of(const ir::Value* ref, const ir::Op& op, size_t first_index,
                                         const ir::Shape& sizes, Box& box) {
-  const bool direct = !ref->op || ref->op->info().effect != Effect::kView;
-  if (direct && ref->type.shape().size() == sizes.size()) {
-    for (size_t d = 0; d < sizes.size() && first_index + d < op.operands.size(); ++d) {
-      const ir::Value* index = op.operands[first_index + d];
-      if (!is_constant(index)) {
-        box.bounds.clear();
-        break;
-      }
-      const int64_t from = (*index->op->find("value"))->ints.at(0);
-      box.bounds.emplace_back(from, from + sizes[d]);
+  std::vector<int64_t> from(sizes.size());
+  const auto add = [&](const ir::Op& to, size_t first) {
+    for (size_t d = 0; d < from.size() && first + d < to.operands.size(); ++d) {
+      const ir::Value* index = to.operands[first + d];
+      if (!is_constant(index)) return false;
+      from[d] += (*index->op->find("value"))->ints.at(0);
     }
-  }
-  return base_of(ref);
+    return true;
+  };
+  bool known = ref->type.shape().size() == sizes.size() && add(op, first_index);
+  for (; ref->op && ref->op->info().effect == Effect::kView; ref = ref->op->operands[0])
+    known = known && ref->op->code == ir::OpCode::kTpuMemrefSlice && add(*ref->op, 1);
+  if (known)
+    for (size_t d = 0; d < sizes.size(); ++d) box.bounds.emplace_back(from[d], from[d] + sizes[d]);
+  return ref;
 }
 
 const ir::Value* RegionSchedule::base_of(const ir::Value* ref) {

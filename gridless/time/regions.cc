@@ -39,8 +39,9 @@ bool may_wait(const Instr& in) {
          in.op->info().effect != ir::Effect::kSignal;
 }
 
-// Operations of a branch that is short.
-constexpr int kPredicated = 16;
+// Operations of a branch that is short. One with a copy or a signal in it is scheduled together
+// with what is around it only when it is shorter still.
+constexpr int kPredicated = 24, kPredicatedWithEvent = 16;
 
 // A branch with nothing in it, which the compiler drops.
 bool is_empty_branch(const Instr& in) {
@@ -54,6 +55,44 @@ bool is_folded(const ir::Value* v) {
   if (!v->op || v->op->info().effect != ir::Effect::kPure || v->type.is_vector()) return false;
   if (v->op->operands.empty()) return v->op->code == ir::OpCode::kArithConstant;
   return std::ranges::all_of(v->op->operands, is_folded);
+}
+
+// The value of one that is a constant or a sum, difference or product of such.
+std::optional<int64_t> folded_value(const ir::Value* v) {
+  if (!is_folded(v)) return std::nullopt;
+  const ir::Op& op = *v->op;
+  if (op.code == ir::OpCode::kArithConstant) {
+    const std::vector<int64_t>& ints = (*op.find("value"))->ints;
+    return ints.size() == 1 ? std::optional(ints[0]) : std::nullopt;
+  }
+  std::vector<int64_t> in;
+  for (const ir::Value* operand : op.operands) {
+    const auto value = folded_value(operand);
+    if (!value) return std::nullopt;
+    in.push_back(*value);
+  }
+  switch (op.code) {
+    case ir::OpCode::kArithIndexCast:
+      return in[0];
+    case ir::OpCode::kArithAddi:
+      return in[0] + in[1];
+    case ir::OpCode::kArithSubi:
+      return in[0] - in[1];
+    case ir::OpCode::kArithMuli:
+      return in[0] * in[1];
+    default:
+      return std::nullopt;
+  }
+}
+
+// Whether a loop is known to have one round, or none: to the compiler it is no loop.
+enum class Rounds { kNone, kOne, kOther };
+Rounds rounds_of(const ir::Op& loop) {
+  const auto from = folded_value(loop.operands[0]), to = folded_value(loop.operands[1]);
+  const auto step = folded_value(loop.operands[2]);
+  if (!from || !to || !step || *step <= 0) return Rounds::kOther;
+  if (*from >= *to) return Rounds::kNone;
+  return *to - *from <= *step ? Rounds::kOne : Rounds::kOther;
 }
 
 // Whether the cores, neighbours beside each other, are numbered otherwise than their devices.
@@ -77,18 +116,25 @@ class Cutter {
     facts_.renumbered = is_renumbered(kernel.call.cores);
     is_target_.assign(code_.size() + 1, false);
     out_.loops.resize(kernel.body.loops.size());
-    for (const Instr& in : code_)
-      if (in.kind == Kind::kForNext && in.loop >= 0)
-        out_.loops[static_cast<size_t>(in.loop)] = in.op->loc;
+    is_loop_.assign(kernel.body.loops.size(), true);
+    for (const Instr& in : code_) {
+      if (in.kind != Kind::kForNext || in.loop < 0) continue;
+      out_.loops[static_cast<size_t>(in.loop)] = in.op->loc;
+      is_loop_[static_cast<size_t>(in.loop)] = rounds_of(*in.op) == Rounds::kOther;
+    }
     merge_end_.assign(code_.size(), 0);
-    std::vector<bool> merged(code_.size());  // jumps that are none in the schedule
-    for (size_t k = 0; k < code_.size(); ++k) {
+    merged_.assign(code_.size(), false);
+    for (size_t k = code_.size(); k-- > 0;) {  // what is inside another comes before it
+      if (code_[k].kind == Kind::kForEnter && rounds_of(*code_[k].op) != Rounds::kOther) {
+        merged_[k + 1] = merged_[static_cast<size_t>(code_[k + 1].target) - 1] = true;
+        continue;
+      }
       merge_end_[k] = merge_end(k);
       if (merge_end_[k] == 0) continue;
-      merged[k] = merged[static_cast<size_t>(code_[k].target) - 1] = true;
+      merged_[k] = merged_[static_cast<size_t>(code_[k].target) - 1] = true;
     }
     for (size_t k = 0; k < code_.size(); ++k)
-      if (emulate::jumps(code_[k]) && !is_empty_branch(code_[k]) && !merged[k])
+      if (emulate::jumps(code_[k]) && !is_empty_branch(code_[k]) && !merged_[k])
         is_target_[static_cast<size_t>(code_[k].target)] = true;
   }
 
@@ -102,17 +148,22 @@ class Cutter {
   // The region that starts at instruction `first`; where the next one starts.
   size_t region(size_t first) {
     RegionSchedule schedule(facts_);
+    schedule.follow(recent_);
     Region region;
     std::vector<std::pair<size_t, int>> stretches = {{first, 0}};  // start, cycle
     std::vector<std::pair<size_t, double>> delays;
     if (first == 0) entry(schedule);
     size_t k = first;
-    // A merged branch that the loop is in: where it ends, and the cycle of the last event in it.
-    size_t join = 0;
+    // Merged branches that the loop is in, the innermost last: where each ends, and the cycle of
+    // the last event in them.
+    std::vector<std::pair<size_t, const ir::Op*>> inside;
     int event = 0;
     for (bool ends = false; !ends && k < code_.size(); ++k) {
-      // Whether the branch is taken is only known when it runs: what is in it is paid before it.
-      if (k == join && event > stretches.back().second) stretches.emplace_back(k, event);
+      for (; !inside.empty() && inside.back().first == k; inside.pop_back()) {
+        schedule.choose(*inside.back().second);
+        // Whether the branch is taken is only known when it runs: what is in it is paid before it.
+        if (inside.size() == 1 && event > stretches.back().second) stretches.emplace_back(k, event);
+      }
       if (k > first && is_target_[k]) {
         if (code_[k].kind == Kind::kForTest) enter_loop(*code_[k].op, schedule);
         break;
@@ -129,7 +180,7 @@ class Cutter {
         if (may_wait(in)) {
           ends = region.waits = true;
           region.wait = in.op->loc;
-        } else if (k < join) {
+        } else if (!inside.empty()) {
           event = cycle;
         } else {
           stretches.emplace_back(k + 1, cycle);
@@ -141,10 +192,17 @@ class Cutter {
           schedule.add(*in.op);
         }
         region.vector = region.vector || on_vectors(*in.op);
+      } else if (in.kind == Kind::kForEnter && merged_[k + 1]) {
+        k = enter_merged(k, schedule);
+      } else if (in.kind == Kind::kForTest && merged_[k]) {
+        continue;
+      } else if (in.kind == Kind::kForNext && merged_[k]) {
+        const ir::Op& yield = *in.op->body().ops.back();
+        schedule.rename({yield.operands.begin(), yield.operands.end()}, in.op->results);
       } else if (merge_end_[k] > 0) {
-        join = merge_end_[k];
-      } else if (k < join) {
-        continue;  // the way round a branch that is none
+        inside.emplace_back(merge_end_[k], in.op);
+      } else if (!inside.empty()) {
+        continue;  // the way round a branch that is none, and what it yields
       } else if (!is_empty_branch(in)) {
         ends = branch(in, k, schedule);
         if (in.kind == Kind::kReturn) {
@@ -155,8 +213,9 @@ class Cutter {
     }
     schedule.finish(wanted(first, k));
     for (const ir::Op* op : schedule.unmeasured()) warn_guessed(*op);
-    region.loop = code_[first].loop;
+    region.loop = unmerged_loop(code_[first].loop);
     region.cycles = schedule.length();
+    recent_ = schedule.recent_stores();
     const int number = static_cast<int>(out_.regions.size());
     // The event of the last stretch may be the region's own end.
     for (size_t s = 0; s < stretches.size(); ++s) {
@@ -176,6 +235,26 @@ class Cutter {
     }
     out_.regions.push_back(region);
     return k;
+  }
+
+  // A loop that is none begins at instruction k: the last instruction that is dealt with.
+  size_t enter_merged(size_t k, RegionSchedule& schedule) const {
+    const ir::Op& loop = *code_[k].op;
+    std::vector<const ir::Value*> values(loop.operands.begin() + 3, loop.operands.end());
+    if (rounds_of(loop) == Rounds::kNone) {
+      schedule.rename(values, loop.results);
+      return static_cast<size_t>(code_[k + 1].target) - 1;
+    }
+    values.insert(values.begin(), loop.operands[0]);
+    schedule.rename(values, loop.body().args);
+    return k;
+  }
+
+  // The innermost loop around it that is one in the schedule too.
+  int unmerged_loop(int32_t loop) const {
+    while (loop >= 0 && !is_loop_[static_cast<size_t>(loop)])
+      loop = kernel_.body.loops[static_cast<size_t>(loop)].parent;
+    return loop;
   }
 
   // Values that something outside of a region reads.
@@ -256,35 +335,45 @@ class Cutter {
     }
   }
 
-  // A loop that may have no round at all is jumped over.
+  // Constants that the loop carries are put into registers. A loop that may have no round at all is
+  // jumped over, and its results are put there for that case too.
   static void enter_loop(const ir::Op& loop, RegionSchedule& schedule) {
-    if (!is_folded(loop.operands[0]) || !is_folded(loop.operands[1]))
-      schedule.end_with_branch(loop.operands[1]);
+    const std::vector<const ir::Value*> carried(loop.operands.begin() + 3, loop.operands.end());
+    schedule.put_constants(carried);
+    if (is_folded(loop.operands[0]) && is_folded(loop.operands[1])) return;
+    schedule.put_constants(carried);
+    schedule.end_with_branch(loop.operands[1]);
   }
 
   // A short branch is executed under a predicate instead, waits too.
   bool predicated(const Instr& in, size_t k) const {
-    int operations = 0;
-    for (size_t j = k + 1; j < static_cast<size_t>(in.target); ++j)
-      if (code_[j].kind == Kind::kOp && ++operations > kPredicated) return false;
-    return true;
+    return operations(k + 1, static_cast<size_t>(in.target)) <= kPredicated;
+  }
+  int64_t operations(size_t first, size_t last) const {
+    return std::count_if(code_.begin() + static_cast<ptrdiff_t>(first),
+                         code_.begin() + static_cast<ptrdiff_t>(last),
+                         [](const Instr& in) { return in.kind == Kind::kOp; });
   }
 
   // Where the branch at instruction k ends, if it is executed under a predicate and the compiler
-  // schedules it together with what is around it: nothing waits in it, there is no other way, no
-  // value comes out. Else 0.
+  // schedules it together with what is around it: both ways are short, nothing waits in them, and
+  // what comes out are scalars. Else 0.
   size_t merge_end(size_t k) const {
     const Instr& in = code_[k];
-    if (in.kind != Kind::kJumpUnless || in.op->code != ir::OpCode::kScfIf ||
-        !in.op->results.empty() || is_empty_branch(in) || !predicated(in, k))
+    if (in.kind != Kind::kJumpUnless || in.op->code != ir::OpCode::kScfIf || is_empty_branch(in) ||
+        std::ranges::any_of(in.op->results, [](const auto& v) { return v->type.is_vector(); }))
       return 0;
-    if (!in.op->regions[1]->blocks.empty() && in.op->body(1).ops.size() > 1) return 0;
     const auto last = static_cast<size_t>(in.target) - 1;
-    for (size_t j = k + 1; j < last; ++j) {
+    const auto end = static_cast<size_t>(code_[last].target);
+    bool has_event = false;
+    for (size_t j = k + 1; j < end; ++j) {
+      has_event = has_event || is_event(code_[j]);
       const bool delays = code_[j].kind == Kind::kOp && code_[j].op->code == ir::OpCode::kTpuDelay;
-      if (emulate::jumps(code_[j]) || may_wait(code_[j]) || delays) return 0;
+      const bool jumps = emulate::jumps(code_[j]) && j != last && !merged_[j];
+      if (jumps || may_wait(code_[j]) || delays) return 0;
     }
-    return static_cast<size_t>(code_[last].target);
+    if (operations(k + 1, end) > (has_event ? kPredicatedWithEvent : kPredicated)) return 0;
+    return end;
   }
 
   static std::optional<double> delay(const ir::Op& op) {
@@ -309,7 +398,10 @@ class Cutter {
   std::vector<int32_t> marks_;
   std::vector<bool> is_target_;
   std::vector<size_t> merge_end_;  // by instruction: see merge_end()
+  std::vector<bool> merged_;       // by instruction: a jump that is none in the schedule
+  std::vector<bool> is_loop_;      // by loop: it has more than one round, as far as is known
   std::set<std::string> guessed_;
+  std::vector<RegionSchedule::Recent> recent_;  // of the region before
   Regions out_;
 };
 

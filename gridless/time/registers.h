@@ -31,4 +31,10 @@ inline Registers registers_of(ir::Type type) {
   return r;
 }
 
+// Whether it has fewer rows than a register.
+inline bool is_narrow(ir::Type type) {
+  const ir::Shape& s = type.shape();
+  return s.size() < 2 || s[s.size() - 2] < register_rows(type.elem());
+}
+
 }  // namespace gridless::time

@@ -23,6 +23,14 @@ TEST(BundleSlots, AnEupOperationTakesAVectorSlotToo) {
   EXPECT_EQ(slots.place(CostUnit::kValu, 0), 2);
 }
 
+TEST(BundleSlots, AccessesToLessThanARegisterShareThreePlaces) {
+  BundleSlots slots;
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(slots.place(CostUnit::kStore, 0, true), 0);
+  EXPECT_EQ(slots.place(CostUnit::kLoad, 0, true), 0);
+  EXPECT_EQ(slots.place(CostUnit::kLoad, 0, true), 1);
+  EXPECT_EQ(slots.place(CostUnit::kLoad, 0), 0);
+}
+
 TEST(BundleSlots, TheTwoXlusTakeTurnsEveryFourCycles) {
   BundleSlots slots;
   EXPECT_EQ(slots.place(CostUnit::kXlu, 0), 0);
@@ -112,6 +120,63 @@ TEST(Region, AShortBranchCostsTheSameTakenOrNot) {
   EXPECT_EQ(branch(0, 1), branch(1, 1));
   EXPECT_GT(branch(0, 1), branch(0, 0));
   EXPECT_GT(branch(0, 20), branch(1, 20)) << "a long one is jumped over";
+}
+
+// Both ways are computed beside what stands around the choice, one inside the other too.
+TEST(Region, AChoiceOfScalarsDoesNotCutTheLine) {
+  const auto line = [](int choices) {
+    return cycles([=](Kernel& k) {
+      const Ref table = k.smem(Elem::kI32, {8});
+      const Ref a = k.vmem(Elem::kF32, {8, 1024}), b = k.vmem(Elem::kF32, {8, 1024});
+      b.store(sin(a.load()));
+      for (int n = 0; n < choices; ++n)
+        k.if_(
+            k.core() == n, [&] { table.set({n}, Scalar(1)); },
+            [&] { k.if_(k.core() == n + 1, [&] { table.set({n}, Scalar(2)); }); });
+      a.store(sin(b.load()));
+    });
+  };
+  EXPECT_LE(line(4), line(0) + 2);
+}
+
+TEST(Region, ALoopOfOneRoundIsNone) {
+  const auto line = [](int rounds, bool loop) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {8, 1024}), b = k.vmem(Elem::kF32, {8, 1024});
+      const auto step = [&](Scalar) { b.store(sin(a.load())); };
+      loop ? k.loop(0, rounds, step) : step(0);
+      k.loop(0, 0, [&](Scalar) { a.store(b.load()); });
+    });
+  };
+  EXPECT_EQ(line(1, true), line(1, false));
+  EXPECT_GT(line(2, true), line(1, true) + chips::tpu7x_unit_costs().branch_delay);
+}
+
+// Across a wait, too; what the same block stored is still in registers.
+TEST(Region, ALoadWaitsForAStoreThatMayHaveChangedIt) {
+  const auto through = [](int64_t read) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {16, 128}), b = k.vmem(Elem::kF32, {8, 128});
+      a.rows(0, 8).store(b.load());
+      b.store(a.rows(read, 8).load() + 1.0);
+    });
+  };
+  EXPECT_EQ(through(8), through(0)) << "the same part is not read again";
+  const chips::UnitCosts& u = chips::tpu7x_unit_costs();
+  EXPECT_EQ(through(4) - through(8), u.store_to_load + u.load_latency);
+}
+
+TEST(Region, ConstantsThatALoopCarriesArePutIntoRegisters) {
+  const auto into = [](int64_t rows) {
+    return cycles([=](Kernel& k) {
+      const Ref a = k.vmem(Elem::kF32, {rows, 128});
+      const Vec sum = k.loop(0, 2, zeros(k, Elem::kF32, {rows, 128}),
+                             [&](Scalar, Vec s) { return s + a.load(); });
+      a.store(sum);
+    });
+  };
+  // 64 registers more: a quarter of a cycle each, and 2 rounds of a third for the load.
+  EXPECT_GE(into(576) - into(64), 64 / 4 + 2 * 64 / 3);
 }
 
 TEST(Region, ACheckThatRepeatsAnotherIsItsHaltAlone) {
