@@ -88,7 +88,8 @@ Result<std::unique_ptr<StepRunner>> load(const Arguments& a, int64_t slots, int6
     return StepRunner::random(*shape, ro);
   }
   TRY(const OpenModel model, open_model(a.model));
-  TRY(decode::RunnerOptions ro, runner_options(a.model, model.model->vocab(), model.native));
+  TRY(decode::RunnerOptions ro,
+      runner_options(a.model, model.model->vocab(), model.native, model.packed_cores()));
   TRY_VOID(check_context(a, *model.model, context));
   ro.context = context;
   ro.slots = slots;

@@ -108,7 +108,8 @@ Result<void> measure(Arguments& a) {
   TRY_VOID(a.generate.sampler.check());
   TRY(OpenDraft draft, open_draft(a.draft));
   TRY(const OpenModel model, open_model(a.model));
-  TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  TRY(decode::RunnerOptions options,
+      runner_options(a.model, model.model->vocab(), model.native, model.packed_cores()));
   options.feature_layers = draft.taps;
   TRY(const std::vector<int32_t> prompt, a.prompt.ids(model));
   TRY(options.context, context_for(prompt, a.generate.max_tokens, a.model, *model.model));

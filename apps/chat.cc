@@ -141,7 +141,8 @@ Result<void> chat(Arguments& a) {
   TRY(OpenDraft draft, open_draft(a.draft));
   TRY(const OpenModel model, open_model(a.model));
   TRY_VOID(model.require_tokenizer());
-  TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  TRY(decode::RunnerOptions options,
+      runner_options(a.model, model.model->vocab(), model.native, model.packed_cores()));
   options.feature_layers = draft.taps;
   keep_hosts_together(options, a.generate);
   TRY(const text::ChatModel chat, text::load_chat_model(model.path));

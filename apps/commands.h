@@ -14,6 +14,7 @@ void add_models(CLI::App& app, int& exit_code);
 
 // Looking at weights.
 void add_inspect(CLI::App& app, int& exit_code);
+void add_pack(CLI::App& app, int& exit_code);
 
 // Text on its way in and out of a model.
 void add_tokenize(CLI::App& app, int& exit_code);

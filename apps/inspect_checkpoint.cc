@@ -185,8 +185,36 @@ void print_text(const json& all) {
 
 }  // namespace
 
+namespace {
+
+void inspect_images(const Checkpoint& model, const InspectOptions& options) {
+  const weights::ImageManifest& m = model.images()->manifest();
+  json all = m.to_json();
+  all["path"] = model.path();
+  all["kind"] = "images";
+  all["bytes"] = m.bytes();
+  if (!options.every_tensor)
+    for (json& file : all["files"]) file["pieces"] = file["pieces"].size();
+  if (options.json) return print_json(all);
+  fmt::print("{}\npacked images for {} cores, {} in {} files; layers in {}, head in {}\n\n",
+             model.path(), m.cores, megabytes(m.bytes()), m.files.size(), m.formats[0],
+             m.formats[1]);
+  fmt::print("{:<32} {:>14} {:>8}\n", "file", "bytes", "pieces");
+  for (const weights::ImageFile& f : m.files)
+    fmt::print("{:<32} {:>14} {:>8}\n", f.name(), f.bytes, f.pieces.size());
+  fmt::print("\n{} tensors of the checkpoint are in none of them\n", m.left_out.size());
+  for (const std::string& name : m.left_out)
+    if (options.every_tensor) fmt::print("  {}\n", weights::printable(name));
+}
+
+}  // namespace
+
 Result<void> inspect_checkpoint(const std::string& path, const InspectOptions& options) {
   TRY(const Checkpoint model, Checkpoint::open(path));
+  if (model.images()) {
+    inspect_images(model, options);
+    return {};
+  }
   TRY(const json all, to_json(model, weights::summarise(model.tensors()), options));
   if (options.json) {
     print_json(all);

@@ -27,6 +27,7 @@ void register_commands(CLI::App& app, int& exit_code) {
   add_models(app, exit_code);
   // Looking at weights.
   add_inspect(app, exit_code);
+  add_pack(app, exit_code);
 
   // Text on its way in and out of a model.
   add_tokenize(app, exit_code);

@@ -126,8 +126,6 @@ nlohmann::json draft_json(const decode::Generation& g) {
           {"launches", g.steps}};
 }
 
-namespace {
-
 Result<std::optional<weights::Format>> parse_format(const std::string& name,
                                                     const models::Formats& native) {
   using weights::Format;
@@ -143,6 +141,8 @@ Result<std::optional<weights::Format>> parse_format(const std::string& name,
   }
   return input_error("--format '{}': give bf16, q8 or q4", name);
 }
+
+namespace {
 
 // The programs say cores, and the machine has no part in it: no threads.
 Result<void> tpu_options(const ModelOptions& o, decode::RunnerOptions& out) {
@@ -172,7 +172,7 @@ Result<void> tpu_options(const ModelOptions& o, decode::RunnerOptions& out) {
 }  // namespace
 
 Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t vocab,
-                                             const models::Formats& native) {
+                                             const models::Formats& native, int packed_cores) {
   decode::RunnerOptions out;
   TRY(out.format, parse_format(o.format, native));
   if (o.engine == "tpu") {
@@ -183,7 +183,7 @@ Result<decode::RunnerOptions> runner_options(const ModelOptions& o, int64_t voca
     return input_error("--engine '{}': give cpu, emulate or tpu", o.engine);
   if (!o.programs.empty()) return input_error("--program is for --engine tpu");
   out.engine = o.engine == "cpu" ? decode::EngineKind::kCpu : decode::EngineKind::kEmulate;
-  out.cores = o.cores;
+  out.cores = o.cores == 0 ? packed_cores : o.cores;
   out.threads = o.threads;
   if (out.threads == 0) {
     out.threads = physical_processors();
@@ -221,11 +221,14 @@ Result<OpenModel> open_model(const ModelOptions& options) {
   auto model = models::model_of(out.checkpoint->config());
   if (!model) return std::unexpected(model.error().in(out.path));
   out.model = std::move(*model);
-  TRY_VOID(out.model->check_tensors(*out.checkpoint));
-  TRY(out.native, out.model->native_formats(*out.checkpoint));
-  const std::string place = out.checkpoint->gguf() ? out.path : out.checkpoint->directory();
+  const weights::Images* images = out.checkpoint->images();
+  if (!images) TRY_VOID(out.model->check_tensors(*out.checkpoint));
+  TRY(out.native,
+      images ? decode::formats_of(images->manifest()) : out.model->native_formats(*out.checkpoint));
+  const bool is_file = out.checkpoint->gguf() && !images;
+  const std::string place = is_file ? out.path : out.checkpoint->directory();
   const bool has_tokenizer =
-      out.checkpoint->gguf() ||
+      out.checkpoint->gguf() != nullptr ||
       std::filesystem::exists(std::filesystem::path(place) / "tokenizer.json", ignored) ||
       std::filesystem::exists(std::filesystem::path(place) / "tiktoken.model", ignored);
   if (!has_tokenizer) {

@@ -55,8 +55,12 @@ nlohmann::json draft_json(const decode::Generation& generation);
 // Fills in cores, threads, engine and format. The largest number of cores up to the number of
 // threads that divides the vocabulary is taken, so that every worker has one. `native`: what the
 // checkpoint holds; 4-bit blocks of either kind are kept where q4 is asked for.
+// `packed_cores`: what the model's images are for, 0 where weights are packed at the start.
 Result<decode::RunnerOptions> runner_options(const ModelOptions& options, int64_t vocab,
-                                             const models::Formats& native);
+                                             const models::Formats& native, int packed_cores = 0);
+// --format; none: what the checkpoint holds.
+Result<std::optional<weights::Format>> parse_format(const std::string& name,
+                                                    const models::Formats& native);
 
 // The hosts of a slice must launch the same rows, and each would measure its own times.
 void keep_hosts_together(const decode::RunnerOptions& options, decode::GenerateOptions& generate);
@@ -73,6 +77,9 @@ struct OpenModel {
 
   // An error that says why when there is none.
   Result<const text::Tokenizer*> require_tokenizer() const;
+  int packed_cores() const {
+    return checkpoint->images() ? checkpoint->images()->manifest().cores : 0;
+  }
 };
 // A tokenizer that cannot be read is no error yet: token ids need none.
 Result<OpenModel> open_model(const ModelOptions& options);

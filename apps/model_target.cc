@@ -7,6 +7,7 @@
 
 #include "gridless/base/integers.h"
 #include "gridless/blocks/step_rows.h"
+#include "gridless/decode/runner.h"
 #include "gridless/models/dflash2/model.h"
 #include "gridless/models/model.h"
 
@@ -33,7 +34,9 @@ Result<Found> from_checkpoint(const std::string& path) {
   auto model = models::model_of(checkpoint.config());
   if (!model) return std::unexpected(model.error().in(path));
   out.model = std::move(*model);
-  TRY(out.formats, out.model->native_formats(checkpoint));
+  const weights::Images* images = checkpoint.images();
+  TRY(out.formats,
+      images ? decode::formats_of(images->manifest()) : out.model->native_formats(checkpoint));
   return out;
 }
 

@@ -76,7 +76,8 @@ Result<int> run(Arguments& a) {
   TRY(OpenDraft draft, open_draft(a.draft));
   TRY_VOID(a.generate.sampler.check());
   TRY(const OpenModel model, open_model(a.model));
-  TRY(decode::RunnerOptions options, runner_options(a.model, model.model->vocab(), model.native));
+  TRY(decode::RunnerOptions options,
+      runner_options(a.model, model.model->vocab(), model.native, model.packed_cores()));
   options.feature_layers = draft.taps;
   keep_hosts_together(options, a.generate);
   TRY(const std::vector<int32_t> prompt, a.prompt.ids(model));

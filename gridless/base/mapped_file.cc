@@ -67,6 +67,10 @@ MappedFile MappedFile::from_bytes(std::vector<uint8_t> bytes, std::string name) 
   return out;
 }
 
+void MappedFile::release_pages() const {
+  if (mapped_) ::madvise(const_cast<uint8_t*>(view_.data()), view_.size(), MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() { release(); }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept { *this = std::move(other); }

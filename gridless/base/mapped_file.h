@@ -34,6 +34,8 @@ class MappedFile {
 
   ByteView bytes() const { return view_; }
   const std::string& path() const { return path_; }
+  // Lets go of memory that holds pages of the file; they are read again when they are touched.
+  void release_pages() const;
 
  private:
   void release();

@@ -83,6 +83,21 @@ class StepRunner::Impl {
 
   bool on_tpu() const { return options.engine == EngineKind::kTpu; }
 
+  // Whether images are what the options ask for.
+  Result<void> take_images(const weights::ImageManifest& images) {
+    const int cores = on_tpu() ? options.programs->cores() : options.cores;
+    if (cores != images.cores)
+      return input_error("these images are for {} cores, not {}: {}", images.cores, cores,
+                         on_tpu() ? "compile for as many, or pack again"
+                                  : fmt::format("give --cores {}, or pack again", images.cores));
+    if (options.format && weights::spelling(*options.format) != images.formats[0])
+      return input_error("these images are in {}, not in {}: leave --format out, or pack again",
+                         images.formats[0], weights::spelling(*options.format));
+    options.format.reset();
+    options.expert_groups = images.expert_groups;
+    return {};
+  }
+
   // Cores and shape as the compiled programs have them.
   Result<void> take_programs() {
     const TpuPrograms& programs = *options.programs;
@@ -331,17 +346,49 @@ class StepRunner::Impl {
 StepRunner::StepRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StepRunner::~StepRunner() = default;
 
+Result<models::Formats> formats_of(const weights::ImageManifest& manifest) {
+  models::Formats out;
+  TRY(out.layers, weights::stored_format(manifest.formats[0]));
+  TRY(out.head, weights::stored_format(manifest.formats[1]));
+  TRY(out.experts, weights::stored_format(manifest.formats[2]));
+  return out;
+}
+
+namespace {
+
+Result<void> copy_image(const weights::Images& images, std::string_view operand, int core,
+                        std::span<std::byte> out) {
+  TRY(const ByteView bytes, images.operand(operand, core));
+  if (bytes.size() != out.size())
+    return input_error("operand '{}' was packed with {} bytes, needed are {}: pack again", operand,
+                       bytes.size(), out.size());
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return {};
+}
+
+}  // namespace
+
 Result<std::unique_ptr<StepRunner>> StepRunner::load(const weights::Checkpoint& checkpoint,
                                                      const RunnerOptions& options,
                                                      const std::function<void(double)>& progress) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   TRY(const std::unique_ptr<models::Model> model, models::model_of(checkpoint.config()));
-  TRY_VOID(model->check_tensors(checkpoint));
-  TRY(const models::Formats native, model->native_formats(checkpoint));
+  const weights::Images* images = checkpoint.images();
+  if (images) {
+    TRY_VOID(impl->take_images(images->manifest()));
+  } else {
+    TRY_VOID(model->check_tensors(checkpoint));
+  }
+  TRY(const models::Formats native,
+      images ? formats_of(images->manifest()) : model->native_formats(checkpoint));
   TRY_VOID(impl->set_up(*model, native));
+  if (images && weights::layout_id(impl->model->stream()) != images->manifest().layout)
+    return input_error("{}: another version packed it, whose layout of weights differs: pack again",
+                       checkpoint.path());
   TRY_VOID(impl->fill_constants(
-      [&](std::string_view operand, int core, std::span<std::byte> out) {
+      [&](std::string_view operand, int core, std::span<std::byte> out) -> Result<void> {
+        if (images) return copy_image(*images, operand, core, out);
         if (progress && operand == "weights" && !impl->on_tpu())
           progress(static_cast<double>(core) / options.cores);
         return impl->model->fill(checkpoint, operand, core, out);

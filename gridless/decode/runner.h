@@ -47,6 +47,9 @@ struct RunnerOptions {
   TpuOptions tpu;
 };
 
+// The formats that images were packed in; an error where this version does not know one.
+Result<models::Formats> formats_of(const weights::ImageManifest& manifest);
+
 // A candidate for the next token.
 struct Candidate {
   int32_t id = 0;

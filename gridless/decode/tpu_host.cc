@@ -8,6 +8,7 @@
 
 #include "gridless/base/check.h"
 #include "gridless/decode/next_rows.h"
+#include "gridless/models/model.h"
 
 namespace gridless::decode {
 namespace {
@@ -69,11 +70,10 @@ class TpuStep : public StepEngine {
 
 // As models/model.h says: the tables are the host's, operands that are also results are state.
 std::vector<tpu::Role> roles_of(const ir::Call& call) {
-  constexpr std::array<std::string_view, 3> kTables = {"rows", "pages", "keep"};
   std::vector<tpu::Role> roles;
   for (const ir::CallArg& operand : call.operands) {
-    const bool table = std::ranges::find(kTables, operand.name) != kTables.end();
-    roles.push_back(table ? tpu::Role::kTable : tpu::Role::kConstant);
+    roles.push_back(models::is_launch_table(operand.name) ? tpu::Role::kTable
+                                                          : tpu::Role::kConstant);
   }
   for (const auto& [result, operand] : call.aliases)
     roles[static_cast<size_t>(operand)] = tpu::Role::kState;

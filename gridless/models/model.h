@@ -19,6 +19,21 @@
 
 namespace gridless::models {
 
+// Operands that a host gives at every launch (docs/launch_contract.md).
+inline bool is_launch_table(std::string_view operand) {
+  return operand == "rows" || operand == "pages" || operand == "keep";
+}
+
+// Told as an operand is filled, piece by piece: so that a packer can let go of memory, and leave
+// out what an earlier run has done.
+class FillWatch {
+ public:
+  virtual ~FillWatch() = default;
+  // Whether bytes [begin, end) of the operand are still to be filled.
+  virtual bool wanted(size_t begin, size_t end) = 0;
+  virtual Result<void> filled(size_t begin, size_t end) = 0;
+};
+
 // A model on a number of cores, for given capacities. All its programs share one set of operands
 // but for the row tables and the results.
 class ShardedModel {
@@ -31,9 +46,11 @@ class ShardedModel {
   // Whether a constant differs from core to core. The weight stream is one such.
   virtual bool per_core(std::string_view operand) const = 0;
   // Writes the constant `operand` of a core, all of `out`. Errors: tensors that are missing, of
-  // other shapes or types than the model asks for.
+  // other shapes or types than the model asks for. A watched operand may be taken whole or in
+  // pieces (the weight stream: matrix by matrix); bytes of no piece are zero and not written.
   virtual Result<void> fill(const weights::Checkpoint& checkpoint, std::string_view operand,
-                            int core, std::span<std::byte> out) const = 0;
+                            int core, std::span<std::byte> out,
+                            FillWatch* watch = nullptr) const = 0;
   // Bytes of state that one row at `position` reads, all cores together.
   virtual int64_t state_bytes(int64_t position) const = 0;
 };

@@ -36,15 +36,25 @@ Format native_format(const TensorView& t) {
 }
 
 Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, int64_t rows,
-                       std::span<float> out, float added) {
+                       std::span<float> out, float added, FillWatch* watch) {
+  constexpr int64_t kPieceBytes = 64 << 20;
   TRY(const TensorView* t, c.require(name));
   const int64_t width = t->row_elements(), padded = blocks::round_to_lanes(width);
-  std::ranges::fill(out, 0.0f);
-  for (int64_t r = 0; r < rows; ++r) {
-    float* row = out.data() + r * padded;
-    TRY_VOID(weights::dequantise_row(*t, r, row));
-    for (int64_t i = 0; i < width; ++i) row[i] += added;
+  const int64_t at_once = watch ? std::max<int64_t>(1, kPieceBytes / (4 * padded)) : rows;
+  for (int64_t first = 0; first < rows; first += at_once) {
+    const int64_t last = std::min(rows, first + at_once);
+    const auto begin = static_cast<size_t>(4 * first * padded);
+    const auto end = static_cast<size_t>(4 * last * padded);
+    if (watch && !watch->wanted(begin, end)) continue;
+    std::ranges::fill(out.subspan(begin / 4, (end - begin) / 4), 0.0f);
+    for (int64_t r = first; r < last; ++r) {
+      float* row = out.data() + r * padded;
+      TRY_VOID(weights::dequantise_row(*t, r, row));
+      for (int64_t i = 0; i < width; ++i) row[i] += added;
+    }
+    if (watch) TRY_VOID(watch->filled(begin, end));
   }
+  if (!watch) std::ranges::fill(out.subspan(static_cast<size_t>(rows * padded)), 0.0f);
   return {};
 }
 

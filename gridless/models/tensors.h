@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gridless/models/model.h"
 #include "gridless/models/step_shape.h"
 #include "gridless/weights/checkpoint.h"
 #include "gridless/weights/stream_packer.h"
@@ -22,9 +23,9 @@ weights::Format native_format(const weights::TensorView& t);
 Result<std::vector<float>> floats(const weights::Checkpoint& c, const std::string& name);
 
 // `rows` rows of a tensor as f32, each padded with zeros to whole panels, `added` to every element
-// of the tensor.
+// of the tensor. Watched it is filled in pieces of 64 MiB.
 Result<void> fill_rows(const weights::Checkpoint& c, const std::string& name, int64_t rows,
-                       std::span<float> out, float added = 0);
+                       std::span<float> out, float added = 0, FillWatch* watch = nullptr);
 
 // Outputs [first, first + count) of a tensor.
 std::vector<weights::RowSource> rows_of(const weights::TensorView* t, int64_t first, int64_t count);
@@ -51,15 +52,17 @@ inline std::span<float> as_floats(std::span<std::byte> bytes) {
 // 0 for those of the front and the tail.
 template <typename Plan>
 Result<void> pack_stream(const weights::StreamLayout& layout, std::span<std::byte> image,
-                         const Plan& plan) {
+                         FillWatch* watch, const Plan& plan) {
   const std::span<uint32_t> words = {reinterpret_cast<uint32_t*>(image.data()), image.size() / 4};
   const int64_t chunk_words = layout.chunk_rows * 128;
   const auto pack = [&](const weights::MatrixLayout& m, int64_t layer,
                         int64_t first_chunk) -> Result<void> {
+    const auto first = static_cast<size_t>(first_chunk * chunk_words);
+    const auto count = static_cast<size_t>(m.chunks() * chunk_words);
+    if (watch && !watch->wanted(4 * first, 4 * (first + count))) return {};
     TRY(const weights::MatrixPlan p, plan(m.shape.name, layer));
-    return weights::pack_matrix(m, layout.chunk_rows, p,
-                                words.subspan(static_cast<size_t>(first_chunk * chunk_words),
-                                              static_cast<size_t>(m.chunks() * chunk_words)));
+    TRY_VOID(weights::pack_matrix(m, layout.chunk_rows, p, words.subspan(first, count)));
+    return watch ? watch->filled(4 * first, 4 * (first + count)) : Result<void>{};
   };
   for (const weights::MatrixLayout& m : layout.front) TRY_VOID(pack(m, 0, m.first_chunk));
   int64_t chunk = layout.front_chunks;

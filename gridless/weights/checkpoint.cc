@@ -77,7 +77,11 @@ Result<void> Checkpoint::open_directory() {
   const fs::path dir(directory_);
   const std::vector<std::string> safetensors = files_ending(directory_, ".safetensors");
   const std::vector<std::string> gguf = files_ending(directory_, ".gguf");
-  if (is_file(dir / kIndexName)) {
+  if (is_file(dir / ImageManifest::kFile)) {
+    TRY(Images images, Images::open(directory_));
+    images_ = std::make_unique<Images>(std::move(images));
+    if (gguf.size() == 1) TRY_VOID(open_gguf(gguf[0]));  // it has a tokenizer, no tensors
+  } else if (is_file(dir / kIndexName)) {
     TRY_VOID(open_shards((dir / kIndexName).string()));
   } else if (is_file(dir / kSingleName)) {
     TRY_VOID(open_safetensors((dir / kSingleName).string()));
@@ -165,11 +169,25 @@ Result<void> Checkpoint::read_config() {
 void Checkpoint::build_index() {
   by_name_.clear();
   for (size_t i = 0; i < tensors_.size(); ++i) by_name_.emplace(tensors_[i].name, i);
+  asked_ = std::make_unique<std::atomic<bool>[]>(tensors_.size());
 }
 
 const TensorView* Checkpoint::find(std::string_view name) const {
   const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : &tensors_[found->second];
+  if (found == by_name_.end()) return nullptr;
+  asked_[found->second].store(true, std::memory_order_relaxed);
+  return &tensors_[found->second];
+}
+
+std::vector<std::string> Checkpoint::unasked() const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (!asked_[i].load(std::memory_order_relaxed)) out.push_back(tensors_[i].name);
+  return out;
+}
+
+void Checkpoint::release_pages() const {
+  for (const MappedFile& file : files_) file.release_pages();
 }
 
 Result<const TensorView*> Checkpoint::require(std::string_view name) const {

@@ -86,7 +86,9 @@ class Parser {
 
   Result<Gguf> run() {
     TRY_VOID(preamble());
+    const size_t first = at_;
     for (uint64_t i = 0; i < metadata_count_; ++i) TRY_VOID(metadata_entry());
+    out_.metadata_bytes = bytes_.subspan(first, at_ - first);
     TRY_VOID(read_alignment());
     // Tensor data starts after the last tensor's description, so the descriptions are read first.
     for (uint64_t i = 0; i < tensor_count_; ++i) TRY_VOID(tensor_description(i));
@@ -334,6 +336,19 @@ std::optional<std::string_view> GgufValue::string() const {
 const GgufArray* GgufValue::array() const { return std::get_if<GgufArray>(&value); }
 
 Result<Gguf> Gguf::parse(ByteView bytes) { return Parser(bytes).run(); }
+
+std::vector<uint8_t> Gguf::without_tensors() const {
+  std::vector<uint8_t> out = {'G', 'G', 'U', 'F'};
+  const auto append = [&](const auto& x) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(&x);
+    out.insert(out.end(), bytes, bytes + sizeof(x));
+  };
+  append(version);
+  append(uint64_t{0});
+  append(static_cast<uint64_t>(metadata.size()));
+  out.insert(out.end(), metadata_bytes.begin(), metadata_bytes.end());
+  return out;
+}
 
 const GgufValue* Gguf::find(std::string_view key) const {
   const auto found = std::ranges::find(metadata, key, &GgufEntry::key);

@@ -72,11 +72,15 @@ struct Gguf {
   uint64_t alignment = 32;
   uint64_t data_offset = 0;         // of the first tensor byte in the file
   std::vector<GgufEntry> metadata;  // in file order
+  ByteView metadata_bytes;          // where they stand in the file
   std::vector<TensorView> tensors;  // in file order; names as stored, shapes row-major
 
   static Result<Gguf> parse(ByteView bytes);
 
   const GgufValue* find(std::string_view key) const;
+
+  // A file with the same metadata and no tensors.
+  std::vector<uint8_t> without_tensors() const;
 };
 
 }  // namespace gridless::weights

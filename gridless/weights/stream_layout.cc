@@ -108,6 +108,11 @@ Result<Format> format_from_spelling(std::string_view s) {
   return input_error("unknown weight format '{}': use bf16, q8, q4 or q4m", s);
 }
 
+Result<Format> stored_format(std::string_view s) {
+  if (s == spelling(Format::kMxfp4)) return Format::kMxfp4;
+  return format_from_spelling(s);
+}
+
 int64_t code_rows(Format f, int64_t kp) {
   switch (f) {
     case Format::kBf16:

@@ -17,6 +17,8 @@ enum class Format : uint8_t { kBf16, kQ8, kQ4, kQ4m, kMxfp4 };
 const char* spelling(Format f);  // "bf16", "q8", "q4", "q4m", "mxfp4"
 // Of the formats that any tensor can be converted to.
 Result<Format> format_from_spelling(std::string_view s);
+// Of all formats.
+Result<Format> stored_format(std::string_view s);
 
 // Rows of 128 words that one panel of `kp` inputs takes.
 int64_t code_rows(Format f, int64_t kp);

@@ -1,6 +1,8 @@
-// Any bytes as a safetensors file and as an index: parsed, and every row read.
+// Any bytes as a safetensors file, as an index and as a manifest of images: parsed, and every row
+// read.
 #include "gridless/base/check.h"
 #include "gridless/weights/dequantise.h"
+#include "gridless/weights/images.h"
 #include "gridless/weights/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -8,6 +10,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gridless::weights;
   const auto index = parse_safetensors_index({reinterpret_cast<const char*>(data), size});
   GRIDLESS_CHECK(index || !index.error().message.empty());
+  const auto images =
+      ImageManifest::parse({reinterpret_cast<const char*>(data), size}, "images.json");
+  GRIDLESS_CHECK(images ? ImageManifest::parse(images->to_json().dump(), "").has_value()
+                        : !images.error().message.empty());
   const auto file = Safetensors::parse({data, size});
   if (!file) {
     GRIDLESS_CHECK(!file.error().message.empty());

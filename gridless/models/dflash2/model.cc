@@ -27,10 +27,10 @@ class Dflash2Step : public ShardedModel {
   bool per_core(std::string_view operand) const override { return operand == "weights"; }
 
   Result<void> fill(const weights::Checkpoint& draft, std::string_view operand, int core,
-                    std::span<std::byte> out) const override {
+                    std::span<std::byte> out, FillWatch* watch) const override {
     if (target_ == nullptr)
       return input_error("a draft model has no embedding and head of its own: it needs its target");
-    return fill_operand(draft, *target_, config_, sharding_, stream_, operand, core, out);
+    return fill_operand(draft, *target_, config_, sharding_, stream_, operand, core, out, watch);
   }
 
   int64_t state_bytes(int64_t position) const override {
@@ -66,7 +66,8 @@ class Dflash2 : public Model {
   }
   Result<Formats> native_formats(const weights::Checkpoint&) const override { return Formats{}; }
   Result<std::unique_ptr<ShardedModel>> on_cores(int cores, const StepShape& shape) const override {
-    if (!shape.feature_layers.empty()) return input_error("a draft of a draft model is not supported");
+    if (!shape.feature_layers.empty())
+      return input_error("a draft of a draft model is not supported");
     TRY(Dflash2Sharding sharding, shard_dflash2(config_, cores));
     return std::make_unique<Dflash2Step>(config_, std::move(sharding), shape, target_);
   }

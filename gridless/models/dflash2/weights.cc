@@ -256,10 +256,11 @@ Result<void> check_target(const Checkpoint& target, const Dflash2Config& config)
 
 Result<void> fill_operand(const Checkpoint& draft, const Checkpoint& target, const Dflash2Config& m,
                           const Dflash2Sharding& s, const weights::StreamLayout& stream,
-                          std::string_view operand, int core, std::span<std::byte> out) {
+                          std::string_view operand, int core, std::span<std::byte> out,
+                          FillWatch* watch) {
   const Planner planner(draft, target, m, s, core);
   if (operand == "weights") {
-    return pack_stream(stream, out, [&](const std::string& name, int64_t layer) {
+    return pack_stream(stream, out, watch, [&](const std::string& name, int64_t layer) {
       return planner.plan(name, layer);
     });
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gridless/models/dflash2/step.h"
+#include "gridless/models/model.h"
 #include "gridless/weights/checkpoint.h"
 
 namespace gridless::models {
@@ -20,6 +21,6 @@ int64_t parameters(const Dflash2Config& config);
 Result<void> fill_operand(const weights::Checkpoint& draft, const weights::Checkpoint& target,
                           const Dflash2Config& config, const Dflash2Sharding& sharding,
                           const weights::StreamLayout& stream, std::string_view operand, int core,
-                          std::span<std::byte> out);
+                          std::span<std::byte> out, FillWatch* watch);
 
 }  // namespace gridless::models

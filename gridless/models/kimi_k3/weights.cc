@@ -221,15 +221,20 @@ Result<void> pack_expert(const Checkpoint& c, const KimiK3Sharding& s, int64_t l
 
 // i32 [MoE layers, experts of this core, slab_rows, 128].
 Result<void> fill_experts(const Checkpoint& c, const KimiK3Config& m, const KimiK3Sharding& s,
-                          int core, std::span<std::byte> out) {
-  std::ranges::fill(out, std::byte{0});
+                          int core, std::span<std::byte> out, FillWatch* watch) {
   const std::span<uint32_t> words = {reinterpret_cast<uint32_t*>(out.data()), out.size() / 4};
   const auto slab = static_cast<size_t>(s.expert.slab_rows() * kLanes);
   const int64_t first = core / s.group_size() * s.experts, part = core % s.group_size();
-  size_t at = 0;
-  for (int64_t l = 1; l < m.layers; ++l)
-    for (int64_t e = 0; e < s.experts; ++e, at += slab)
-      TRY_VOID(pack_expert(c, s, l, first + e, part, words.subspan(at, slab)));
+  const size_t layer = slab * static_cast<size_t>(s.experts);
+  for (int64_t l = 1; l < m.layers; ++l) {
+    const size_t begin = layer * static_cast<size_t>(l - 1);
+    if (watch && !watch->wanted(4 * begin, 4 * (begin + layer))) continue;
+    std::ranges::fill(words.subspan(begin, layer), 0u);
+    for (int64_t e = 0; e < s.experts; ++e)
+      TRY_VOID(pack_expert(c, s, l, first + e, part,
+                           words.subspan(begin + slab * static_cast<size_t>(e), slab)));
+    if (watch) TRY_VOID(watch->filled(4 * begin, 4 * (begin + layer)));
+  }
   return {};
 }
 
@@ -336,15 +341,16 @@ Result<void> fill_vectors(const Checkpoint& c, const KimiK3Config& m, const Kimi
 
 Result<void> fill_operand(const Checkpoint& c, const KimiK3Config& m, const KimiK3Sharding& s,
                           const weights::StreamLayout& stream, std::string_view operand, int core,
-                          std::span<std::byte> out) {
+                          std::span<std::byte> out, FillWatch* watch) {
   if (operand == "weights") {
     const Planner planner(c, m, s, core);
-    return pack_stream(stream, out,
+    return pack_stream(stream, out, watch,
                        [&](const std::string& name, int64_t) { return planner.plan(name); });
   }
-  if (operand == "experts") return fill_experts(c, m, s, core, out);
+  if (operand == "experts") return fill_experts(c, m, s, core, out, watch);
   const std::span<float> f = as_floats(out);
-  if (operand == "embedding") return fill_rows(c, root_name("embed_tokens.weight"), m.vocab, f);
+  if (operand == "embedding")
+    return fill_rows(c, root_name("embed_tokens.weight"), m.vocab, f, 0, watch);
   if (operand == "norms") return fill_norms(c, m, Writer(f));
   if (operand == "moe_vectors") return fill_moe_vectors(c, m, Writer(f));
   if (operand == "latent_norms") return fill_latent_norms(c, m, Writer(f));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gridless/models/kimi_k3/step.h"
+#include "gridless/models/model.h"
 #include "gridless/weights/checkpoint.h"
 
 namespace gridless::models {
@@ -19,6 +20,7 @@ int64_t parameters_of(const KimiK3Config& config);
 // Writes the constant `operand` of a core.
 Result<void> fill_operand(const weights::Checkpoint& checkpoint, const KimiK3Config& config,
                           const KimiK3Sharding& sharding, const weights::StreamLayout& stream,
-                          std::string_view operand, int core, std::span<std::byte> out);
+                          std::string_view operand, int core, std::span<std::byte> out,
+                          FillWatch* watch);
 
 }  // namespace gridless::models

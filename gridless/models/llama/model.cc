@@ -28,10 +28,10 @@ class LlamaStep : public ShardedModel {
   bool per_core(std::string_view operand) const override { return operand == "weights"; }
 
   Result<void> fill(const weights::Checkpoint& c, std::string_view operand, int core,
-                    std::span<std::byte> out) const override {
-    if (operand == "weights") return pack_weights(c, config_, sharding_, stream_, core, out);
+                    std::span<std::byte> out, FillWatch* watch) const override {
+    if (operand == "weights") return pack_weights(c, config_, sharding_, stream_, core, out, watch);
     if (operand == "embedding") {
-      return fill_rows(c, "model.embed_tokens.weight", config_.vocab, as_floats(out));
+      return fill_rows(c, "model.embed_tokens.weight", config_.vocab, as_floats(out), 0, watch);
     }
     if (operand == "norms") return fill_norms(c, config_, as_floats(out));
     std::ranges::copy(rope_lanes(config_, sharding_.attention.shape), as_floats(out).begin());

@@ -145,9 +145,9 @@ Result<void> check_tensors(const Checkpoint& c, const LlamaConfig& m) {
 
 Result<void> pack_weights(const Checkpoint& checkpoint, const LlamaConfig& config,
                           const LlamaSharding& sharding, const weights::StreamLayout& layout,
-                          int core, std::span<std::byte> image) {
+                          int core, std::span<std::byte> image, FillWatch* watch) {
   const Planner planner(checkpoint, config, sharding, core);
-  return pack_stream(layout, image, [&](const std::string& name, int64_t layer) {
+  return pack_stream(layout, image, watch, [&](const std::string& name, int64_t layer) {
     return planner.plan(name, layer);
   });
 }

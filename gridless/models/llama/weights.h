@@ -3,6 +3,7 @@
 #pragma once
 
 #include "gridless/models/llama/step.h"
+#include "gridless/models/model.h"
 #include "gridless/weights/checkpoint.h"
 #include "gridless/weights/stream_packer.h"
 
@@ -17,7 +18,7 @@ Result<void> check_tensors(const weights::Checkpoint& checkpoint, const LlamaCon
 // Operand `weights` of one core: layout.total_bytes() bytes.
 Result<void> pack_weights(const weights::Checkpoint& checkpoint, const LlamaConfig& config,
                           const LlamaSharding& sharding, const weights::StreamLayout& layout,
-                          int core, std::span<std::byte> image);
+                          int core, std::span<std::byte> image, FillWatch* watch);
 
 // Operand `norms`: f32, lanes beyond the width zero.
 Result<void> fill_norms(const weights::Checkpoint& checkpoint, const LlamaConfig& config,

@@ -30,8 +30,8 @@ class Qwen38Step : public ShardedModel {
   }
 
   Result<void> fill(const weights::Checkpoint& c, std::string_view operand, int core,
-                    std::span<std::byte> out) const override {
-    return fill_operand(c, config_, sharding_, stream_, operand, core, out);
+                    std::span<std::byte> out, FillWatch* watch) const override {
+    return fill_operand(c, config_, sharding_, stream_, operand, core, out, watch);
   }
 
   int64_t state_bytes(int64_t position) const override {

@@ -317,15 +317,16 @@ Result<void> check_tensors(const Checkpoint& c, const Qwen38Config& m) {
 
 Result<void> fill_operand(const Checkpoint& c, const Qwen38Config& m, const Qwen38Sharding& s,
                           const weights::StreamLayout& stream, std::string_view operand, int core,
-                          std::span<std::byte> out) {
+                          std::span<std::byte> out, FillWatch* watch) {
   const Planner planner(c, m, s, core);
   if (operand == "weights") {
-    return pack_stream(stream, out, [&](const std::string& name, int64_t period) {
+    return pack_stream(stream, out, watch, [&](const std::string& name, int64_t period) {
       return planner.plan(name, period);
     });
   }
   const std::span<float> f = as_floats(out);
-  if (operand == "embedding") return fill_rows(c, prefix_of(c) + "embed_tokens.weight", m.vocab, f);
+  if (operand == "embedding")
+    return fill_rows(c, prefix_of(c) + "embed_tokens.weight", m.vocab, f, 0, watch);
   if (operand == "norms") return fill_norms(planner, c, m, f);
   if (operand == "head_norms") return fill_head_norms(planner, c, m, s.attention.shape, f);
   if (operand == "conv") return fill_conv(planner, c, m, s.delta, f);

@@ -3,6 +3,7 @@
 // and multi-token-prediction tensors are left alone.
 #pragma once
 
+#include "gridless/models/model.h"
 #include "gridless/models/qwen3_8/step.h"
 #include "gridless/weights/checkpoint.h"
 
@@ -20,7 +21,8 @@ Result<void> check_tensors(const weights::Checkpoint& checkpoint, const Qwen38Co
 // Writes the constant `operand` of a core.
 Result<void> fill_operand(const weights::Checkpoint& checkpoint, const Qwen38Config& config,
                           const Qwen38Sharding& sharding, const weights::StreamLayout& stream,
-                          std::string_view operand, int core, std::span<std::byte> out);
+                          std::string_view operand, int core, std::span<std::byte> out,
+                          FillWatch* watch);
 
 // Element of a head in lane i of half 0 or 1 of the half-split order: the pairs that RoPE turns
 // first, then the dimensions that it leaves.
