@@ -169,6 +169,42 @@ TEST(MadeUpData, AccusesNobody) {
   EXPECT_FALSE(unknown.certificate);
 }
 
+// A table says how many tiles there are: with none, nothing is summed, nothing awaited.
+TEST(MadeUpData, AccusesNobodyOfTheWayItTook) {
+  const auto run = [](std::optional<int32_t> tiles, bool awaited) {
+    Kernel k("tiles");
+    const Ref table = k.input("table", Elem::kI32, {4}, Space::kSmem);
+    const Ref x = k.input("x", Elem::kF32, {8, 128}), y = k.output("y", Elem::kF32, {8, 128});
+    k.scope([&] {
+      const Ref a = k.vmem(Elem::kF32, {8, 128}), sum = k.vmem(Elem::kF32, {8, 128});
+      const Sem in = k.dma_sem(), out = k.dma_sem(), ready = k.sem();
+      k.signal(ready, 1);
+      k.copy(x, a, in);
+      k.loop(0, table.get({0}), [&](Scalar i) {
+        k.if_(i == 0, [&] {
+          k.wait(x, a, in);
+          if (awaited) k.wait(ready, 1);
+          sum.store(a.load());
+        });
+      });
+      k.copy(sum, y, out).wait();
+    });
+    const auto program = k.finish();
+    EXPECT_TRUE(program) << to_string(program.error());
+    std::vector<std::span<const std::byte>> inputs(program->call.operands.size());
+    const std::array<int32_t, 4> given = {tiles.value_or(0), 0, 0, 0};
+    if (tiles) inputs[0] = std::as_bytes(std::span(given));
+    return emulate::check(program->module, program->call, 1, inputs).value();
+  };
+  EXPECT_TRUE(run(1, true).clean()) << to_string(run(1, true).diagnostics());
+  EXPECT_FALSE(run(1, false).clean()) << "a semaphore is left";
+  EXPECT_FALSE(run(0, true).clean()) << "given as zero it is the kernel's fault";
+  const CheckReport unknown = run(std::nullopt, true);
+  EXPECT_TRUE(unknown.clean()) << to_string(unknown.diagnostics());
+  EXPECT_FALSE(unknown.certificate);
+  EXPECT_THAT(to_string(unknown.diagnostics()), testing::HasSubstr("went by a value"));
+}
+
 // The blocks of a grid's windows come from a table.
 TEST(MadeUpData, DecidesNoWindow) {
   auto program = ir::read_program(std::string(GRIDLESS_TEST_DATA) +

@@ -91,8 +91,8 @@ class MadeUp {
   MadeUp(const Recorder& recorder, bool scalars_only)
       : recorder_(recorder), scalars_only_(scalars_only) {}
 
-  // A place, an amount or a condition that follows from such a value may be wrong because of what
-  // was made up: a warning, as there is no proof either way.
+  // A place, an amount, a condition or a way through the program that follows from such a value may
+  // be wrong because of what was made up: a warning, as there is no proof either way.
   void excuse(Finding& f) const {
     Diagnostic& d = f.diagnostic;
     if (d.severity != Diagnostic::Severity::kError) return;
@@ -103,10 +103,22 @@ class MadeUp {
                          recorder_.decisions,
                          [&](const auto& v) { return counts(v) && v.first->loc == d.where; })) ||
         std::ranges::any_of(f.accesses, [&](const ir::Op* op) { return touches_made_up(*op); });
-    if (!made_up) return;
+    if (made_up) {
+      d.severity = Diagnostic::Severity::kWarning;
+      d.notes.push_back(
+          "its place follows from a value that is not known: other values may show nothing");
+      return;
+    }
+    // What was not written, waited for or taken may be so because of the way that was taken.
+    const bool by_way = d.kind == "uninitialised_read" || d.kind == "dma_in_flight_at_end" ||
+                        d.kind == "use_after_scope" || d.kind == "semaphore_not_zero";
+    const auto decision =
+        std::ranges::find_if(recorder_.decisions, [&](const auto& v) { return counts(v); });
+    if (!by_way || decision == recorder_.decisions.end()) return;
     d.severity = Diagnostic::Severity::kWarning;
     d.notes.push_back(
-        "its place follows from a value that is not known: other values may show nothing");
+        fmt::format("{} at {} went by a value that is not known: other values may show nothing",
+                    decision->first->info().name, decision->first->loc.str()));
   }
 
  private:
