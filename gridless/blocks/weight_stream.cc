@@ -23,7 +23,7 @@ WeightStream::WeightStream(Kernel& k, Ref image, const weights::StreamLayout& la
       together_(std::clamp(slots / kSlotsPerTaken, 1, kMostTogether)) {
   ring_ = k.vmem(Elem::kI32, {slots, layout.chunk_rows, kLanes});
   done_ = k.dma_sems(slots);
-  const int64_t ahead = std::min<int64_t>(slots - together_, layout.total_chunks());
+  const int64_t ahead = std::min<int64_t>(slots, layout.total_chunks());
   for (int64_t g = 0; g < ahead; ++g) start(g);
 }
 
@@ -57,11 +57,11 @@ void WeightStream::take(Scalar first, int64_t count, const std::function<void(in
     k_.wait(image_.rows((first + i) * layout_.chunk_rows, layout_.chunk_rows), tile(i),
             done_.at((first + i) % slots_));
   }
+  for (int64_t i = 0; i < count; ++i) use(i, tile(i));
   for (int64_t i = 0; i < count; ++i) {
-    const Scalar next = first + i + (slots_ - together_);
+    const Scalar next = first + i + slots_;
     k_.if_(next < layout_.total_chunks(), [&] { start(next); });
   }
-  for (int64_t i = 0; i < count; ++i) use(i, tile(i));
 }
 
 WeightStream::Together WeightStream::together(const MatrixLayout& m) const {

@@ -3,9 +3,10 @@
 //
 // Chunk g sits at row g * chunk_rows of the image and goes to slot g % slots. Chunks of a matrix
 // are used up to `together` at a time, one wait after another and then all products: a wait drains
-// the matrix units. When chunk g is about to be used, the copy of chunk g + slots - together
-// starts: its slot held chunk g - together, which has been used. So the next matrix, the next layer
-// and the head are always on the way while this chunk is multiplied, without a branch per matrix.
+// the matrix units. When chunk g has been used, the copy of chunk g + slots starts in its slot: the
+// whole ring is on the way while the core does something else (exchanges, attention). So the next
+// matrix, the next layer and the head are always on the way while this chunk is multiplied, without
+// a branch per matrix.
 #pragma once
 
 #include <functional>
@@ -42,7 +43,7 @@ class WeightStream {
 
  private:
   void start(Scalar chunk);
-  // Waits for `count` chunks, starts as many others, runs `use` on the slot of each.
+  // Waits for `count` chunks, runs `use` on the slot of each, starts as many others in these slots.
   void take(Scalar first, int64_t count, const std::function<void(int64_t i, Ref tile)>& use);
   // All products of a matrix: multiply(part, tile, g, i) makes those of a chunk of group g, the
   // i-th of the groups that are taken together; then use(g, i), if there is one.
