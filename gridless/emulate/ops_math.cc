@@ -32,6 +32,9 @@ RtValue PureOps::MathExp2(const ir::Op& op) const {
 RtValue PureOps::MathLog(const ir::Op& op) const {
   return in_double(op, args, [](double x) { return std::log(x); });
 }
+RtValue PureOps::MathLog2(const ir::Op& op) const {
+  return in_double(op, args, [](double x) { return std::log2(x); });
+}
 RtValue PureOps::MathLog1p(const ir::Op& op) const {
   return in_double(op, args, [](double x) { return std::log1p(x); });
 }

@@ -179,6 +179,7 @@ enum class Cost : uint8_t {
   X(MathExp,   "math.exp",   1, 1, 1, 0, kSameFloat, kPure, kEup, "") \
   X(MathExp2,  "math.exp2",  1, 1, 1, 0, kSameFloat, kPure, kEup, "") \
   X(MathLog,   "math.log",   1, 1, 1, 0, kSameFloat, kPure, kEup, "") \
+  X(MathLog2,  "math.log2",  1, 1, 1, 0, kSameFloat, kPure, kEup, "") \
   X(MathLog1p, "math.log1p", 1, 1, 1, 0, kSameFloat, kPure, kEup, "") \
   X(MathTanh,  "math.tanh",  1, 1, 1, 0, kSameFloat, kPure, kEup, "") \
   X(MathTan,   "math.tan",   1, 1, 1, 0, kSameFloat, kPure, kEup, "") \

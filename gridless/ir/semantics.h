@@ -86,9 +86,10 @@
 //   extf  exact. truncf: one rounding; overflow to infinity, or NaN in f8E4M3FN, which has none.
 //   fptosi, fptoui: toward zero, saturating at the ends of the integer type; NaN gives 0.
 //   round: halves away from zero. roundeven: halves to even. floor, ceil: exact.
-//   exp exp2 log log1p tanh tan sin cos erf rsqrt powf atan2, tpu.logistic: the true value rounded
-//         to f32, at most one unit in the last place (ulp) away (the emulator rounds the double
-//         result once). The chip's own are coarser: a few ulp, and about 2^-8 with approx = true.
+//   exp exp2 log log2 log1p tanh tan sin cos erf rsqrt powf atan2, tpu.logistic: the true value
+//         rounded to f32, at most one unit in the last place (ulp) away (the emulator rounds the
+//         double result once). The chip's own are coarser: a few ulp, and about 2^-8 with
+//         approx = true.
 //   tpu.weird: infinite or NaN.
 // matmul: acc + lhs * rhs, for each element of the result: start with acc, then for k = 0, 1, ..
 //   K-1 in this order acc = fma(lhs[k], rhs[k], acc) in f32, one rounding per step. bf16 and fp8

@@ -76,6 +76,7 @@ TEST(EvalMath, TranscendentalsAreTheRoundedDoubleValue) {
   check(OpCode::kMathTanh, [](double v) { return std::tanh(v); });
   check(OpCode::kMathRsqrt, [](double v) { return 1 / std::sqrt(v); });
   check(OpCode::kTpuLogistic, [](double v) { return 1 / (1 + std::exp(-v)); });
+  check(OpCode::kMathLog2, [](double v) { return std::log2(v); });
   check(OpCode::kMathLog1p, [](double v) { return std::log1p(v); });
 }
 
