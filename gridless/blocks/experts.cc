@@ -30,6 +30,14 @@ void Experts::start(Scalar layer, const ChosenExperts& chosen, Scalar i) {
   k_.copy(slabs_.at(layer).at(chosen.local(i)), ring_.at(i % slots_), arrived_.at(i % slots_));
 }
 
+void Experts::prefetch(Scalar layer, const ChosenExperts& chosen) {
+  // A short list cannot be asked for more, even behind a condition.
+  const int64_t first = std::min<int64_t>(slots_, slabs_.dim(1));
+  for (int64_t i = 0; i < first; ++i) {
+    k_.if_(chosen.size() > i, [&] { start(layer, chosen, i); });
+  }
+}
+
 void Experts::multiply(const MatrixLayout& m, Ref x, Ref slab, int64_t first_row, Ref y) {
   for (int64_t g = 0; g < m.groups(); ++g) {
     dot_chunk(m, 0, x, slab.rows(first_row + g * m.used_rows(), m.used_rows()),
@@ -45,11 +53,6 @@ void Experts::add(Scalar layer, const ChosenExperts& chosen, Ref x, Ref gates, R
     const Ref y = k_.vmem(Elem::kF32, {layout_.gate_up.panels, rows, kLanes});
     const Ref middle = activations(k_, Elem::kBf16, inner, rows);
     const Ref out = k_.vmem(Elem::kF32, {layout_.down.panels, rows, kLanes});
-    // A short list cannot be asked for more, even behind a condition.
-    const int64_t first = std::min<int64_t>(slots_, slabs_.dim(1));
-    for (int64_t i = 0; i < first; ++i) {
-      k_.if_(chosen.size() > i, [&] { start(layer, chosen, i); });
-    }
     k_.loop(0, chosen.size(), [&](Scalar i) {
       const Ref slab = ring_.at(i % slots_);
       k_.wait(slabs_.at(layer).at(chosen.local(i)), slab, arrived_.at(i % slots_));

@@ -26,6 +26,10 @@ class Experts {
   // the scope around.
   Experts(Ref slabs, const ExpertLayout& layout, const Situ& situ, int slots);
 
+  // Starts the copies of the first experts of the list, as many as there are slots, so that other
+  // work can be done while they come. Exactly one add() must follow, for the same layer and list.
+  void prefetch(Scalar layer, const ChosenExperts& chosen);
+
   // sum += the weighted outputs of the chosen experts, each rounded to bf16 (of this core's part).
   // x: bf16 panel-major of the latent width; gates: as from route(); sum: f32 panel-major.
   void add(Scalar layer, const ChosenExperts& chosen, Ref x, Ref gates, Ref sum);

@@ -128,6 +128,7 @@ TEST(Experts, AddWhatEachRowChose) {
           const Ref sum = activations(k, Elem::kF32, kLatent, rows);
           sum.store(zeros(k, Elem::kF32, sum.shape()));
           list.take(0, copy_in(k, chosen));
+          all.prefetch(0, list);
           all.add(0, list, latent, copy_in(k, gate), sum);
           copy_out(k, sum, out);
         });

@@ -1,5 +1,8 @@
 #include "gridless/blocks/collectives/by_hosts.h"
 
+#include <functional>
+#include <numeric>
+
 #include "gridless/base/integers.h"
 #include "gridless/blocks/collectives/choose.h"
 #include "gridless/blocks/collectives/exchange.h"
@@ -9,6 +12,8 @@ namespace gridless::blocks {
 namespace {
 
 constexpr int kHost = 8;
+// The largest part that goes whole: beyond it a phase costs less than the bytes (docs/time.md).
+constexpr int64_t kWholeBytes = int64_t{16} << 10;
 
 bool two_levels(const Kernel& k) { return k.cores() > kHost && k.cores() % kHost == 0; }
 
@@ -22,11 +27,18 @@ SumByHosts::SumByHosts(Kernel& k, const Shape& part) : k_(k), panels_(part[0]) {
     all_.emplace(sums_in_order(k, part));
     return;
   }
+  const bool whole =
+      std::accumulate(part.begin(), part.end(), int64_t{4}, std::multiplies()) <= kWholeBytes;
   Shape piece = part;
-  piece[0] = ceil_div(panels_, kHost);
+  if (!whole) piece[0] = ceil_div(panels_, kHost);
   const auto make = [&](CollectiveKind kind, CoreGroup group) {
     return Collective(k, {.kind = kind, .group = group, .part = piece});
   };
+  if (whole) {
+    within_.emplace(make(CollectiveKind::kAllReduce, host()));
+    hosts_.emplace(make(CollectiveKind::kAllReduce, across(k)));
+    return;
+  }
   scatter_.emplace(make(CollectiveKind::kReduceScatter, host()));
   hosts_.emplace(make(CollectiveKind::kAllReduce, across(k)));
   gather_.emplace(make(CollectiveKind::kAllGather, host()));
@@ -38,6 +50,10 @@ SumByHosts::SumByHosts(Kernel& k, const Shape& part) : k_(k), panels_(part[0]) {
 void SumByHosts::add_sum(Scalar turn, Ref y, Ref x) {
   if (all_) {
     all_->add_sum(turn, y, x);
+    return;
+  }
+  if (within_) {
+    hosts_->add_sum(turn, within_->run(y.rows(0, panels_), turn), x);
     return;
   }
   padded_.rows(0, panels_).store(y.rows(0, panels_).load());

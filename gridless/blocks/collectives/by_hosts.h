@@ -10,8 +10,9 @@
 
 namespace gridless::blocks {
 
-// x += the sum over all cores of y. Pieces are summed within a host, then over the hosts, then
-// gathered within the host: the order does not depend on the size of what is added.
+// x += the sum over all cores of y: within hosts, then over them, in the same order for every size.
+// Small parts go whole, in two phases; of larger ones each core of a host sums a piece, which takes
+// a third phase and an eighth of the bytes.
 class SumByHosts {
  public:
   // part: f32 [n, ...]. Memory and rules as for Collective.
@@ -24,8 +25,8 @@ class SumByHosts {
   Kernel& k_;
   int64_t panels_;
   std::optional<Collective> all_;  // one level
-  std::optional<Collective> scatter_, hosts_, gather_;
-  Ref padded_;  // f32 [8 pieces, ...]
+  std::optional<Collective> within_, scatter_, hosts_, gather_;
+  Ref padded_;  // f32 [8 pieces, ...]; `within_` needs none
 };
 
 // All parts in the order of the cores: in [p, ...], result [cores p, ...].

@@ -305,6 +305,7 @@ class Step {
           {m_.experts, m_.chosen}, gates, ids);
     if (io_.gates) k_.copy(gates, io_.gates.at(moe_layer), k_.dma_sem()).wait();
     chosen_.take(moe_layer, ids);
+    experts_.prefetch(moe_layer, chosen_);
     const Ref part = mlp("1");  // shared experts
     const Ref routed = k_.vmem(Elem::kF32, {p_.moe_latent, rows_, kLanes});
     routed.store(zeros(k_, Elem::kF32, routed.shape()));
