@@ -70,11 +70,13 @@ Result<void> pack(const Arguments& a) {
   options.expert_groups = a.groups;
   options.threads = a.threads > 0 ? a.threads : physical_processors();
   std::optional<Progress> progress;
+  const CatchInterrupt interrupt;
   TRY(const weights::ImageManifest m,
       decode::pack_images(*model.checkpoint, *model.model, options, a.folder,
                           [&](uint64_t done, uint64_t all) {
                             if (!progress) progress.emplace("packing weights", all, "B");
                             progress->update(done);
+                            return !CatchInterrupt::flag();
                           }));
   progress.reset();
   if (a.json) {

@@ -212,7 +212,7 @@ struct Work {
     const std::lock_guard lock(mutex);
     done += bytes, since_release += bytes;
     if (since_release > kReleaseEvery) checkpoint.release_pages(), since_release = 0;
-    if (progress) progress(done, all);
+    if (progress && !progress(done, all)) stopped = true;
   }
 };
 
@@ -275,6 +275,8 @@ Result<void> pack_files(Work& work, const std::vector<ImageFile>& files, int thr
     run();
   }
   if (error) return std::unexpected(*error);
+  if (work.stopped)
+    return input_error("{}: stopped; the same command goes on from here", work.folder.string());
   return {};
 }
 

@@ -22,13 +22,14 @@ struct PackOptions {
   int threads = 1;            // files that are written at once
 };
 
-// Called with the bytes that are done and those of all images; by one thread at a time.
-using PackProgress = std::function<void(uint64_t done, uint64_t all)>;
+// Called with the bytes that are done and those of all images, by one thread at a time; false:
+// stop.
+using PackProgress = std::function<bool(uint64_t done, uint64_t all)>;
 
 // Returns the finished manifest; with it stand a config.json and what there is of a tokenizer and a
 // chat template, so that the folder can be used in place of the checkpoint. Where the folder
 // already holds these images there is nothing to do. Errors: the folder holds, or was begun with,
-// other images; the disk has no room; what ShardedModel::fill() finds wrong.
+// other images; the work was stopped; the disk has no room; what ShardedModel::fill() finds wrong.
 Result<weights::ImageManifest> pack_images(const weights::Checkpoint& checkpoint,
                                            const models::Model& model, const PackOptions& options,
                                            const std::string& folder,
